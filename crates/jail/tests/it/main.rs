@@ -1,0 +1,4 @@
+//! The crate from outside.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod child;

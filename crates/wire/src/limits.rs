@@ -1,0 +1,10 @@
+//! Pure. The limits a caller can see, each with its unit in the name.
+
+/// Largest JSON body of the lifecycle API, in bytes.
+pub const REQUEST_BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Largest body of a command request, in bytes (a script may be long, a body may not be endless).
+pub const COMMAND_BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Longest path accepted by the file API, in bytes (Linux PATH_MAX less the terminator).
+pub const PATH_BYTES_MAX: usize = 4095;
+/// How long a finished command's status and log stay readable, in seconds.
+pub const COMMAND_RETENTION_S: u64 = 24 * 3600;
