@@ -1,0 +1,3 @@
+//! What tests of several crates share, and (in `tests/it`) the tests about the code base itself.
+//!
+//! Never a normal dependency: the arrows test refuses it.
