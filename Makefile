@@ -1,0 +1,117 @@
+# The two commands to know: `make demo` and `make test`. `make help` lists the rest.
+#
+# Everything is installed below the checkout (target/, .venv/) but for two cargo tools, which go to
+# $(TOOLS) so that a second checkout need not compile them again.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+
+HOST := $(shell rustc -vV | sed -n 's/^host: //p')
+HOST_ENV := $(shell echo '$(HOST)' | tr 'a-z-' 'A-Z_')
+TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/barchan/tools
+export PATH := $(PATH):$(TOOLS)/bin
+
+# The two guests are built for where they run; the program carries them inside.
+export BARCHAN_GUESTS_DIR := $(CURDIR)/target/$(HOST)/guest
+PYTHON ?= python3
+VENV := $(CURDIR)/.venv
+
+say = @printf '\n\033[1m== %s\033[0m\n' "$(1)"
+
+##@ Build
+
+.PHONY: guests
+guests: ## static programs that go inside a sandbox
+	$(call say,guests: barchan-execd and barchan-jail for $(HOST))
+	CARGO_TARGET_$(HOST_ENV)_RUSTFLAGS="-C target-feature=+crt-static" \
+		cargo build --locked --profile guest --target $(HOST) -p barchan-execd -p barchan-jail
+
+.PHONY: build
+build: guests ## the one program, with the guests inside: target/release/barchan
+	$(call say,build: target/release/barchan)
+	cargo build --locked --release -p barchan
+
+.PHONY: debug
+debug: guests
+	$(call say,build: target/debug/barchan for the tests)
+	cargo build --locked --workspace
+
+##@ Try
+
+.PHONY: demo
+demo: build $(VENV)/ready ## a deep agent analyses a CSV in a sandbox (CSV=path, LIVE=1)
+	$(call say,demo: a deep agent analyses $(or $(CSV),a generated file of customers))
+	BARCHAN_PROGRAM=$(CURDIR)/target/release/barchan \
+		$(VENV)/bin/python examples/customer-eda $(if $(CSV),--csv '$(CSV)') $(if $(LIVE),--live)
+
+##@ Test
+
+.PHONY: test
+test: fmt lint doc test-rust deny lint-python test-python ## set up what is missing and run it all
+
+.PHONY: fmt
+fmt:
+	$(call say,cargo fmt --check)
+	cargo fmt --all --check
+
+.PHONY: lint
+lint: guests
+	$(call say,cargo clippy: warnings are errors)
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+
+.PHONY: doc
+doc: guests
+	$(call say,cargo doc: warnings are errors)
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
+
+.PHONY: test-rust
+test-rust: debug nextest-tool ## every Rust test
+	$(call say,cargo nextest run and cargo test --doc)
+	cargo nextest run --locked --workspace
+	cargo test --locked --workspace --doc
+
+.PHONY: deny
+deny: deny-tool ## licences, banned crates and sources of the dependencies
+	$(call say,cargo deny check)
+	cargo deny check bans licenses sources
+
+.PHONY: lint-python
+lint-python: $(VENV)/ready
+	$(call say,ruff and mypy)
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/mypy
+
+.PHONY: test-python
+test-python: debug $(VENV)/ready ## every Python test
+	$(call say,pytest)
+	BARCHAN_PROGRAM=$(CURDIR)/target/debug/barchan $(VENV)/bin/pytest
+
+##@ Set up
+
+$(VENV)/ready: python/pyproject.toml
+	$(call say,setup: Python environment in .venv)
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Python 3.11 or newer is needed; name one: make PYTHON=python3.12 …"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --editable 'python[dev]'
+	touch $@
+
+.PHONY: nextest-tool
+nextest-tool:
+	@cargo nextest --version || cargo install cargo-nextest --locked --root $(TOOLS)
+
+.PHONY: deny-tool
+deny-tool:
+	@cargo deny --version || cargo install cargo-deny --version ^0.20 --locked --root $(TOOLS)
+
+.PHONY: setup
+setup: nextest-tool deny-tool $(VENV)/ready ## tools and the Python environment only
+
+.PHONY: help
+help:
+	@awk -F ':.*## ' '/^##@/ {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
