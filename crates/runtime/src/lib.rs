@@ -4,6 +4,7 @@
 //! requests of ours, the store, expiry.
 
 pub mod fake;
+pub mod image;
 pub mod observed;
 pub mod plan;
 
@@ -121,6 +122,9 @@ impl RuntimeError {
     /// An error of a kind with its message.
     #[must_use]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
+        Self {
+            kind,
+            message: message.into(),
+        }
     }
 }
