@@ -1,0 +1,88 @@
+//! Pure. The codes of the lifecycle API's errors. Clients branch on them; none ever changes.
+
+/// No key came with a request that needs one.
+pub const MISSING_API_KEY: &str = "MISSING_API_KEY";
+/// The key that came is not the server's.
+pub const INVALID_API_KEY: &str = "INVALID_API_KEY";
+/// Neither the server's key nor this sandbox's token came with a proxied request.
+pub const MISSING_OR_INVALID_SECURE_ACCESS: &str = "MISSING_OR_INVALID_SECURE_ACCESS";
+/// A web page of a foreign origin may not use this server.
+pub const ORIGIN_NOT_ALLOWED: &str = "ORIGIN_NOT_ALLOWED";
+/// The `Host` header names a host that this server is not.
+pub const HOST_NOT_ALLOWED: &str = "HOST_NOT_ALLOWED";
+/// The request is not HTTP that has one reading.
+pub const BAD_REQUEST: &str = "BAD_REQUEST";
+/// No such route.
+pub const NOT_FOUND: &str = "NOT_FOUND";
+/// The route exists, with other methods.
+pub const METHOD_NOT_ALLOWED: &str = "METHOD_NOT_ALLOWED";
+/// The body is larger than the server takes.
+pub const BODY_TOO_LARGE: &str = "BODY_TOO_LARGE";
+/// The body did not arrive in time.
+pub const BODY_TIMEOUT: &str = "BODY_TIMEOUT";
+
+/// No such sandbox.
+pub const SANDBOX_NOT_FOUND: &str = "DOCKER::SANDBOX_NOT_FOUND";
+/// The image is neither in the store nor to be had.
+pub const IMAGE_PULL_FAILED: &str = "DOCKER::SANDBOX_IMAGE_PULL_FAILED";
+/// A step of the sandbox's start failed.
+pub const START_FAILED: &str = "DOCKER::SANDBOX_START_FAILED";
+/// The sandbox could not be removed; the server tries on.
+pub const DELETE_FAILED: &str = "DOCKER::SANDBOX_DELETE_FAILED";
+/// The verb needs a running sandbox.
+pub const NOT_RUNNING: &str = "DOCKER::SANDBOX_NOT_RUNNING";
+/// The sandbox could not be paused.
+pub const PAUSE_FAILED: &str = "DOCKER::SANDBOX_PAUSE_FAILED";
+/// The verb needs a paused sandbox.
+pub const NOT_PAUSED: &str = "DOCKER::SANDBOX_NOT_PAUSED";
+/// The sandbox could not be resumed.
+pub const RESUME_FAILED: &str = "DOCKER::SANDBOX_RESUME_FAILED";
+/// The asked expiry is no future moment, or the sandbox never expires.
+pub const INVALID_EXPIRATION: &str = "DOCKER::INVALID_EXPIRATION";
+/// The entrypoint cannot be run as it stands.
+pub const INVALID_ENTRYPOINT: &str = "DOCKER::INVALID_ENTRYPOINT";
+/// No port has this number.
+pub const INVALID_PORT: &str = "DOCKER::INVALID_PORT";
+/// The runtime does not answer.
+pub const RUNTIME_UNAVAILABLE: &str = "DOCKER::INITIALIZATION_ERROR";
+
+/// A parameter is understood but not acceptable.
+pub const INVALID_PARAMETER: &str = "SANDBOX::INVALID_PARAMETER";
+/// A metadata key or value breaks the label rules.
+pub const INVALID_METADATA_LABEL: &str = "SANDBOX::INVALID_METADATA_LABEL";
+/// A metadata patch touches a reserved key (this one has no area on the wire).
+pub const RESERVED_METADATA_LABEL: &str = "INVALID_METADATA_LABEL";
+/// The metadata filter of a list is no query text.
+pub const INVALID_METADATA_FORMAT: &str = "INVALID_METADATA_FORMAT";
+/// This server does not do that.
+pub const API_NOT_SUPPORTED: &str = "SANDBOX::API_NOT_SUPPORTED";
+/// Pools of warm sandboxes do not exist here.
+pub const UNSUPPORTED_POOL_REF: &str = "SANDBOX::UNSUPPORTED_POOL_REF";
+/// The server holds as many sandboxes as it may.
+pub const LIMIT_REACHED: &str = "SANDBOX::LIMIT_REACHED";
+/// The fault is the server's.
+pub const INTERNAL_ERROR: &str = "SANDBOX::INTERNAL_ERROR";
+
+/// No such snapshot.
+pub const SNAPSHOT_NOT_FOUND: &str = "SNAPSHOT::NOT_FOUND";
+/// The server takes no snapshots.
+pub const SNAPSHOT_NOT_IMPLEMENTED: &str = "SNAPSHOT::NOT_IMPLEMENTED";
+/// The server has no pools.
+pub const POOL_NOT_SUPPORTED: &str = "KUBERNETES::POOL_NOT_SUPPORTED";
+/// The server has no templates.
+pub const TEMPLATE_NOT_SUPPORTED: &str = "FSB::API_NOT_SUPPORTED";
+/// Host paths are not on the allow-list.
+pub const HOST_PATH_NOT_ALLOWED: &str = "VOLUME::HOST_PATH_NOT_ALLOWED";
+/// The runtime has no such kind of volume.
+pub const UNSUPPORTED_VOLUME: &str = "VOLUME::UNSUPPORTED_BACKEND";
+/// The asked part of the diagnostics does not exist.
+pub const DIAGNOSTICS_SCOPE_UNSUPPORTED: &str = "DIAGNOSTICS_SCOPE_UNSUPPORTED";
+/// This kind of diagnostics is not offered.
+pub const DIAGNOSTICS_NOT_IMPLEMENTED: &str = "DIAGNOSTICS_NOT_IMPLEMENTED";
+
+/// Nothing in the sandbox took the connection.
+pub const BACKEND_CONNECTION_FAILED: &str = "BACKEND_CONNECTION_FAILED";
+/// The program in the sandbox broke off or answered no HTTP.
+pub const BACKEND_RESPONSE_FAILED: &str = "BACKEND_RESPONSE_FAILED";
+/// The program in the sandbox did not answer in time.
+pub const BACKEND_TIMEOUT: &str = "BACKEND_TIMEOUT";
