@@ -1,0 +1,7 @@
+"""`python examples/customer-eda` runs the demo."""
+
+import sys
+
+from demo import main
+
+sys.exit(main())
