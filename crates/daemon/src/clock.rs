@@ -91,7 +91,7 @@ impl Hand {
     pub fn advance(&self, by: Duration) {
         self.0.send_modify(|now| {
             now.uptime += by;
-            now.wall += by;
+            now.wall = now.wall.saturating_add(by).unwrap_or(Timestamp::MAX);
         });
     }
 
