@@ -1,4 +1,4 @@
-"""What a run leaves behind: which files belong together, and whether they are what they claim to be."""
+"""What a run leaves behind: which files belong together, and whether they are sound."""
 
 import hashlib
 import re
@@ -30,7 +30,9 @@ class Artifacts:
 
 def charts_of(report: str) -> list[str]:
     """The picture files that a Markdown text shows, in order, each once."""
-    return list(dict.fromkeys(re.findall(r"!\[[^\]]*\]\(\s*<?([^)\s>]+\.png)", report, flags=re.IGNORECASE)))
+    return list(
+        dict.fromkeys(re.findall(r"!\[[^\]]*\]\(\s*<?([^)\s>]+\.png)", report, flags=re.IGNORECASE))
+    )
 
 
 def problem(found: Artifacts) -> str | None:
@@ -48,7 +50,7 @@ def problem(found: Artifacts) -> str | None:
 
 
 def clear(directory: Path) -> None:
-    """Removes what an earlier run left, so that nothing old can be taken for a result of this one."""
+    """Removes what an earlier run left: nothing old may pass for a result of this one."""
     for path in [*(directory / name for name in OURS), *directory.glob("*.png")]:
         path.unlink(missing_ok=True)
 
@@ -60,5 +62,7 @@ def store(found: Artifacts, directory: Path) -> list[dict[str, object]]:
     listed: list[dict[str, object]] = []
     for name, content in sorted(files.items()):
         (directory / name).write_bytes(content)
-        listed.append({"path": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()})
+        listed.append(
+            {"path": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        )
     return listed

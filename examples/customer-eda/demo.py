@@ -37,7 +37,12 @@ def versions() -> dict[str, str]:
 
 
 def run(
-    csv: Path | None, out: Path, image: str, live: bool, open_backend: Callable[[], BaseSandbox], root: str = ROOT
+    csv: Path | None,
+    out: Path,
+    image: str,
+    live: bool,
+    open_backend: Callable[[], BaseSandbox],
+    root: str = ROOT,
 ) -> int:
     """The whole job: all stages in order, then an account of them. Returns the exit code."""
     progress, record = Progress(), Record()
@@ -48,7 +53,11 @@ def run(
     try:
         progress.stage("customer file")
         source = record.perform(pipeline.SOURCE, csv)
-        record.facts["input"] = {"origin": source.origin, "bytes": len(source.content), "sha256": source.sha256}
+        record.facts["input"] = {
+            "origin": source.origin,
+            "bytes": len(source.content),
+            "sha256": source.sha256,
+        }
         work = pipeline.Work.under(root, source)
         choice = models.live() if live else models.recorded(work.names())
         record.facts["model"] = {"mode": choice.mode, "name": choice.name}
@@ -101,8 +110,15 @@ def tell(record: Record, out: Path, seconds: float) -> None:
         print(f"  {mark} {entry['stage']:<20} {entry['seconds']:8.2f} s")
     print(f"    {'total':<20} {seconds:8.2f} s")
     for name, counts in record.facts.get("tokens", {}).items():
-        note = ", as the transcript records them; nothing was billed" if record.facts["model"]["mode"] != "live" else ""
-        print(f"\n  tokens ({name}): {counts['input_tokens']:,} in, {counts['output_tokens']:,} out{note}")
+        note = (
+            ", as the transcript records them; nothing was billed"
+            if record.facts["model"]["mode"] != "live"
+            else ""
+        )
+        print(
+            f"\n  tokens ({name}): {counts['input_tokens']:,} in, {counts['output_tokens']:,} "
+            f"out{note}"
+        )
     if record.facts["outcome"] == "complete":
         print(f"\n  report: {out / 'report.md'}")
     print(f"  account: {out / 'run.json'}")
@@ -111,7 +127,9 @@ def tell(record: Record, out: Path, seconds: float) -> None:
 def main() -> int:
     """Reads the arguments; CSV and LIVE may also come from the environment."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--csv", type=Path, default=Path(os.environ["CSV"]) if os.environ.get("CSV") else None)
+    parser.add_argument(
+        "--csv", type=Path, default=Path(os.environ["CSV"]) if os.environ.get("CSV") else None
+    )
     parser.add_argument("--out", type=Path, default=Path("out/customer-eda"))
     parser.add_argument("--image", default="data-science")
     parser.add_argument("--live", action="store_true", default=os.environ.get("LIVE") == "1")

@@ -1,4 +1,4 @@
-"""Makes a customer file from word lists and a seed: the same seed gives the same file, byte for byte."""
+"""Makes a customer file from word lists and a seed: one seed, one file, byte for byte."""
 
 import csv
 import io
@@ -34,7 +34,11 @@ def day(rng: random.Random) -> date:
 
 def phone(rng: random.Random) -> str:
     """A number with the 555 exchange, which is kept for fiction, in one of several spellings."""
-    area, line, extension = rng.randrange(200, 990), f"{rng.randrange(10000):04}", rng.randrange(100, 99999)
+    area, line, extension = (
+        rng.randrange(200, 990),
+        f"{rng.randrange(10000):04}",
+        rng.randrange(100, 99999),
+    )
     return rng.choice(PHONE_FORMS).format(area, line, extension)
 
 
@@ -42,14 +46,19 @@ def company(rng: random.Random) -> tuple[str, str]:
     """A company and the name that its domain is made from."""
     if rng.random() < 0.3:
         one, two = rng.sample(words.LAST_NAMES, 2)
-        return f"{one}, {two} and Partners" if rng.random() < 0.3 else f"{one}-{two}", f"{one}-{two}".lower()
+        return (
+            f"{one}, {two} and Partners" if rng.random() < 0.3 else f"{one}-{two}",
+            f"{one}-{two}".lower(),
+        )
     trade, craft = rng.choice(words.TRADES), rng.choice(words.CRAFTS)
     return f"{trade} {craft} {rng.choice(words.FORMS)}", f"{trade}{craft}".lower()
 
 
 def ending(rng: random.Random) -> str:
     """A top-level domain, by weight."""
-    return rng.choices([name for _, name in words.ENDINGS], [weight for weight, _ in words.ENDINGS])[0]
+    return rng.choices(
+        [name for _, name in words.ENDINGS], [weight for weight, _ in words.ENDINGS]
+    )[0]
 
 
 def customer(rng: random.Random, index: int, names: list[str], weights: list[float]) -> list[str]:
@@ -62,8 +71,9 @@ def customer(rng: random.Random, index: int, names: list[str], weights: list[flo
     scheme = "https" if rng.random() < 0.8 else "http"
     city = rng.choice(words.CITY_STARTS) + rng.choice(words.CITY_ENDS)
     return [
-        str(index), f"{rng.getrandbits(60):015x}", first, last, firm, city, rng.choices(names, weights)[0],
-        phone(rng), phone(rng), f"{first}.{last}@{mail}".lower(), f"{day(rng):%Y-%m-%d}", f"{scheme}://www.{site}/",
+        str(index), f"{rng.getrandbits(60):015x}", first, last, firm, city,
+        rng.choices(names, weights)[0], phone(rng), phone(rng), f"{first}.{last}@{mail}".lower(),
+        f"{day(rng):%Y-%m-%d}", f"{scheme}://www.{site}/",
     ]  # fmt: skip
 
 

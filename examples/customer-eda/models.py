@@ -1,4 +1,4 @@
-"""Which model drives the agent: the recorded transcript, or with LIVE=1 a provider whose key is set."""
+"""Which model drives the agent: the recorded transcript, or with LIVE=1 a provider's."""
 
 import importlib.util
 import os
@@ -29,8 +29,20 @@ class Provider:
 
 
 PROVIDERS = [
-    Provider("ANTHROPIC_API_KEY", "anthropic", "claude-sonnet-4-6", "langchain-anthropic", "langchain_anthropic"),
-    Provider("GOOGLE_API_KEY", "google_genai", "gemini-3.5-flash", "langchain-google-genai", "langchain_google_genai"),
+    Provider(
+        "ANTHROPIC_API_KEY",
+        "anthropic",
+        "claude-sonnet-4-6",
+        "langchain-anthropic",
+        "langchain_anthropic",
+    ),
+    Provider(
+        "GOOGLE_API_KEY",
+        "google_genai",
+        "gemini-3.5-flash",
+        "langchain-google-genai",
+        "langchain_google_genai",
+    ),
     Provider("OPENAI_API_KEY", "openai", "gpt-5.5", "langchain-openai", "langchain_openai"),
 ]
 
@@ -53,12 +65,22 @@ def live() -> Choice:
     provider = next((one for one in PROVIDERS if os.environ.get(one.key)), None)
     if provider is None:
         keys = ", ".join(one.key for one in PROVIDERS)
-        raise NoModel(f"LIVE=1 needs one of {keys} in the environment; without LIVE the recorded transcript runs")
+        raise NoModel(
+            f"LIVE=1 needs one of {keys} in the environment; without LIVE the recorded "
+            "transcript runs"
+        )
     if importlib.util.find_spec(provider.module) is None:
-        print(f"Installing {provider.package}, which is needed to reach {provider.name} …", flush=True)
-        done = subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", provider.package], check=False)
+        print(
+            f"Installing {provider.package}, which is needed to reach {provider.name} …", flush=True
+        )
+        done = subprocess.run(
+            [sys.executable, "-m", "pip", "install", "--quiet", provider.package], check=False
+        )
         if done.returncode != 0:
-            raise NoModel(f"pip could not install {provider.package} (exit code {done.returncode}); install it by hand")
+            raise NoModel(
+                f"pip could not install {provider.package} (exit code {done.returncode}); "
+                "install it by hand"
+            )
         importlib.invalidate_caches()
     name = os.environ.get("MODEL", provider.model)
     model = init_chat_model(
@@ -69,4 +91,6 @@ def live() -> Choice:
 
 def recorded(names: dict[str, str]) -> Choice:
     """The transcript that ships with the example, for these paths."""
-    return Choice(ReplayModel(directory=TRANSCRIPT, names=names), "transcript", "recorded transcript")
+    return Choice(
+        ReplayModel(directory=TRANSCRIPT, names=names), "transcript", "recorded transcript"
+    )

@@ -20,19 +20,24 @@ from progress import Progress
 from replay import STOPPED
 from stages import Stage
 
-SYSTEM_PROMPT = """You are a data analyst who writes Python and works in a sandbox with a shell and a file system.
-You explore data before you conclude, compute every figure you report, and draw clear charts with seaborn.
-When a command fails, find out why and repair it; never report a result that you did not compute."""
+SYSTEM_PROMPT = """\
+You are a data analyst who writes Python and works in a sandbox with a shell and a file system.
+You explore data before you conclude, compute every figure you report, and draw clear charts with
+seaborn. When a command fails, find out why and repair it; never report a result that you did not
+compute."""
 
-TASK = """Do a deep exploratory analysis of the customer file {csv} and write a report for a colleague.
+TASK = """\
+Do a deep exploratory analysis of the customer file {csv} and write a report for a colleague.
 
-Write it as Markdown to {out}/report.md with these sections: a summary with key takeaways; structure and
-integrity (rows, columns, types, missing values, duplicates, distinct ids); geography (countries, continents by
-pycountry and pycountry-convert with a written fallback for territories, the top 15 countries); time (months, years,
-weekdays); domains (top-level domains of e-mail addresses and websites, distinct domains, their overlap).
+Write it as Markdown to {out}/report.md with these sections: a summary with key takeaways;
+structure and integrity (rows, columns, types, missing values, duplicates, distinct ids); geography
+(countries, continents by pycountry and pycountry-convert with a written fallback for territories,
+the top 15 countries); time (months, years, weekdays); domains (top-level domains of e-mail
+addresses and websites, distinct domains, their overlap).
 
-Illustrate it with at least five charts as PNG files in {out}, shown in the report by their bare file names. Check your
-work before you finish: every chart must exist and every figure must come from the data. There is no network."""
+Illustrate it with at least five charts as PNG files in {out}, shown in the report by their bare
+file names. Check your work before you finish: every chart must exist and every figure must come
+from the data. There is no network."""
 
 RECURSION_MAX = 200
 
@@ -93,7 +98,10 @@ def source_problem(source: Source) -> str | None:
         return f"{source.origin} is not UTF-8 text: {error}"
     header = [name.strip().strip('"') for name in lines[0].split(",")] if lines else []
     if header != generate.COLUMNS:
-        return f"{source.origin} must start with the columns {', '.join(generate.COLUMNS)}; found {', '.join(header)}"
+        return (
+            f"{source.origin} must start with the columns {', '.join(generate.COLUMNS)}; found "
+            f"{', '.join(header)}"
+        )
     return None if len(lines) > 1 else f"{source.origin} has a header line but no customer"
 
 
@@ -112,7 +120,9 @@ def sandbox(image: str) -> Stage[Callable[[], BaseSandbox], BaseSandbox]:
         name="sandbox",
         failure="no_sandbox",
         work=lambda open_backend: open_backend(),
-        check=lambda backend: None if (probe := backend.execute("true")).exit_code == 0 else probe.output,
+        check=lambda backend: (
+            None if (probe := backend.execute("true")).exit_code == 0 else probe.output
+        ),
         inputs=lambda _: {"image": image},
     )
 
@@ -126,14 +136,22 @@ def upload(work: Work) -> Stage[tuple[BaseSandbox, Source], str]:
         if answer.error:
             return f"{work.csv}: {answer.error}"
         back = backend.download_files([work.csv])[0]
-        return "" if back.content == source.content else f"{work.csv} came back changed: {back.error or 'other bytes'}"
+        return (
+            ""
+            if back.content == source.content
+            else f"{work.csv} came back changed: {back.error or 'other bytes'}"
+        )
 
     return Stage(
         name="upload",
         failure="upload_failed",
         work=put,
         check=lambda trouble: trouble or None,
-        inputs=lambda given: {"path": work.csv, "bytes": len(given[1].content), "sha256": given[1].sha256},
+        inputs=lambda given: {
+            "path": work.csv,
+            "bytes": len(given[1].content),
+            "sha256": given[1].sha256,
+        },
     )
 
 
@@ -142,7 +160,7 @@ def analyse(
 ) -> Stage[BaseSandbox, Conversation]:
     """Lets the agent do the job; it must come to an end of its own accord.
 
-    `said` receives the messages as they come, so that a conversation that fails can be read as well.
+    `said` receives the messages as they come, so that a failed conversation can be read as well.
     """
 
     def run(backend: BaseSandbox) -> Conversation:
@@ -157,7 +175,9 @@ def analyse(
             for message in state["messages"][len(said) :]:
                 progress.message(message)
                 said.append(message)
-        return Conversation(said, {name: dict_of(counts) for name, counts in usage.usage_metadata.items()})
+        return Conversation(
+            said, {name: dict_of(counts) for name, counts in usage.usage_metadata.items()}
+        )
 
     def check(conversation: Conversation) -> str | None:
         last = conversation.messages[-1] if conversation.messages else None
@@ -176,7 +196,9 @@ def analyse(
 
 def dict_of(counts: Any) -> dict[str, int]:
     """Token counts as plain numbers."""
-    return {key: int(counts.get(key, 0)) for key in ("input_tokens", "output_tokens", "total_tokens")}
+    return {
+        key: int(counts.get(key, 0)) for key in ("input_tokens", "output_tokens", "total_tokens")
+    }
 
 
 def fetch(work: Work) -> Stage[BaseSandbox, Artifacts]:
@@ -190,12 +212,20 @@ def fetch(work: Work) -> Stage[BaseSandbox, Artifacts]:
         names = artifacts.charts_of(report)
         strange = [name for name in names if "/" in name]
         if strange:
-            raise ValueError(f"charts must be shown by their bare file names, not {', '.join(strange)}")
-        answers = backend.download_files([f"{work.out}/{name}" for name in [*names, "figures.json"]])
+            raise ValueError(
+                f"charts must be shown by their bare file names, not {', '.join(strange)}"
+            )
+        answers = backend.download_files(
+            [f"{work.out}/{name}" for name in [*names, "figures.json"]]
+        )
         missing = [f"{one.path}: {one.error}" for one in answers[:-1] if one.content is None]
         if missing:
             raise FileNotFoundError("; ".join(missing))
-        charts = {name: one.content for name, one in zip(names, answers, strict=False) if one.content is not None}
+        charts = {
+            name: one.content
+            for name, one in zip(names, answers, strict=False)
+            if one.content is not None
+        }
         figures = answers[-1].content
         return Artifacts(report, charts, {"figures.json": figures} if figures is not None else {})
 

@@ -1,4 +1,4 @@
-"""What a person sees while the run goes on: one line per stage, one per tool call and its outcome."""
+"""What a person sees meanwhile: a line per stage, per tool call and per outcome."""
 
 import sys
 import time
@@ -40,7 +40,9 @@ class Progress:
             if text := message.text.strip():
                 self.line(clip(text))
             for call in message.tool_calls:
-                self.line(f"  {self.paint('36', '→')} {call['name']}  {clip(summary(call['args']))}")
+                self.line(
+                    f"  {self.paint('36', '→')} {call['name']}  {clip(summary(call['args']))}"
+                )
         elif isinstance(message, ToolMessage):
             code = message.artifact.get("exit_code") if isinstance(message.artifact, dict) else None
             good = message.status != "error" and code in (None, 0)

@@ -1,4 +1,4 @@
-"""Stages with a contract: inputs, a success check and a failure class. A stage ends well or stops the run."""
+"""Stages with a contract: inputs, a success check, a failure class. One that fails ends the run."""
 
 import json
 import time
@@ -24,8 +24,8 @@ class StageFailed(Exception):
 class Stage(Generic[Given, Result]):
     """One step of the run.
 
-    `work` turns the given input into a result; `check` says what is wrong with it, or None. Whatever
-    `work` raises and whatever `check` finds is reported under `failure`.
+    `work` turns the given input into a result; `check` says what is wrong with it, or None.
+    Whatever `work` raises and whatever `check` finds is reported under `failure`.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Record:
     stages: list[dict[str, Any]] = field(default_factory=list)
 
     def perform(self, stage: Stage[Given, Result], given: Given) -> Result:
-        """Runs a stage, writes down how it went, and returns its result only if the check passes."""
+        """Runs a stage and writes down how it went; only a result that passes comes back."""
         entry: dict[str, Any] = {"stage": stage.name, "inputs": stage.inputs(given)}
         self.stages.append(entry)
         begun = time.monotonic()
@@ -53,7 +53,7 @@ class Record:
             problem = stage.check(result)
         except StageFailed as failed:
             problem, cause = str(failed), failed
-        except Exception as raised:  # noqa: BLE001 - whatever a stage raises ends the run with an account of it
+        except Exception as raised:  # noqa: BLE001 - becomes the account of the failure
             problem, cause = f"{type(raised).__name__}: {raised}", raised
         finally:
             entry["seconds"] = round(time.monotonic() - begun, 3)

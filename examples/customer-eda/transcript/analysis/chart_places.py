@@ -36,7 +36,8 @@ def continents(figures: dict, out: Path) -> str:
     style.title(
         figure,
         "Customers by continent",
-        "Black marks: the number if every country name in the file had the same number of customers.",
+        "Black marks: the number if every country name in the file had the same number of "
+        "customers.",
     )
     return style.save(figure, out, "01-continents.png")
 
@@ -47,12 +48,16 @@ def top_countries(figures: dict, out: Path) -> str:
     rows = top["rows"][::-1]
     colours = [CONTINENT_COLOURS[row["continent"]] for row in rows]
     figure, axes = style.canvas(8.6, 6.0)
-    names = [row["country"] if len(row["country"]) <= 34 else row["country"][:33] + "…" for row in rows]
+    names = [
+        row["country"] if len(row["country"]) <= 34 else row["country"][:33] + "…" for row in rows
+    ]
     axes.barh(range(len(rows)), [row["customers"] for row in rows], color=colours, height=0.7)
     axes.set_yticks(range(len(rows)), [style.plain(name) for name in names])
     edge = max(row["customers"] for row in rows)
     for at, row in enumerate(rows):
-        axes.text(row["customers"] + edge * 0.012, at, f"{row['customers']}", va="center", fontsize=10)
+        axes.text(
+            row["customers"] + edge * 0.012, at, f"{row['customers']}", va="center", fontsize=10
+        )
     axes.set_xlim(0, edge * 1.08)
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.grid(axis="y", visible=False)
@@ -67,7 +72,10 @@ def top_countries(figures: dict, out: Path) -> str:
     detail = f"Together {top['share_together']:.1%} of all customers."
     if top["tied_below"]:
         plural = "country ties" if top["tied_below"] == 1 else "countries tie"
-        detail += f" {top['tied_below']} more {plural} with the last one shown, at {top['last_count']} each."
+        detail += (
+            f" {top['tied_below']} more {plural} with the last one shown, at {top['last_count']} "
+            "each."
+        )
     style.title(figure, f"The {len(rows)} countries with most customers", detail)
     return style.save(figure, out, "02-top-countries.png")
 
@@ -77,11 +85,27 @@ def per_country(figures: dict, out: Path) -> str:
     place = figures["geography"]
     rows, mean = place["per_country"], place["mean_per_country"]
     sizes = [row["customers"] for row in rows]
-    chance = [place["countries"] * math.exp(-mean + k * math.log(mean) - math.lgamma(k + 1)) for k in sizes]
+    chance = [
+        place["countries"] * math.exp(-mean + k * math.log(mean) - math.lgamma(k + 1))
+        for k in sizes
+    ]
     figure, axes = style.canvas(8.6, 4.6)
     few = len(rows) <= 30
-    axes.bar(sizes, [row["countries"] for row in rows], color=MAIN, width=0.78, label="Countries in the file")
-    axes.plot(sizes, chance, color=SECOND, marker="o" if few else None, lw=2, label="If customers fell at random")
+    axes.bar(
+        sizes,
+        [row["countries"] for row in rows],
+        color=MAIN,
+        width=0.78,
+        label="Countries in the file",
+    )
+    axes.plot(
+        sizes,
+        chance,
+        color=SECOND,
+        marker="o" if few else None,
+        lw=2,
+        label="If customers fell at random",
+    )
     if few:
         axes.set_xticks(sizes)
         edge = max(max(row["countries"] for row in rows), max(chance))
@@ -104,6 +128,7 @@ def per_country(figures: dict, out: Path) -> str:
     style.title(
         figure,
         "Countries by number of customers",
-        f"{place['countries']} countries, {mean:.2f} customers each on average, {place['largest']} at most.",
+        f"{place['countries']} countries, {mean:.2f} customers each on average, "
+        f"{place['largest']} at most.",
     )
     return style.save(figure, out, "03-customers-per-country.png")

@@ -25,15 +25,27 @@ def months(figures: dict, out: Path) -> str:
     mean = time["mean_month"]
     if mean:
         half = 2 * math.sqrt(mean)
-        axes.axhspan(max(0.0, mean - half), mean + half, color=BAND, alpha=0.55, lw=0, label="Mean ± 2 √mean")
+        axes.axhspan(
+            max(0.0, mean - half), mean + half, color=BAND, alpha=0.55, lw=0, label="Mean ± 2 √mean"
+        )
         axes.axhline(mean, color=MAIN, lw=1.2, ls=(0, (5, 3)), label=f"Mean {mean:.1f} a month")
     axes.plot(counts.index, counts, color=MAIN, lw=2, marker="o", ms=4.5, label="Subscriptions")
     partial = [
-        at for at, row in zip(counts.index, time["months"], strict=True) if row["month"] not in time["whole_months"]
+        at
+        for at, row in zip(counts.index, time["months"], strict=True)
+        if row["month"] not in time["whole_months"]
     ]
     if partial:
-        axes.scatter(partial, counts[partial], s=62, facecolor="white", edgecolor=SECOND, linewidths=1.8, zorder=4,
-                     label="Month not covered in full")  # fmt: skip
+        axes.scatter(
+            partial,
+            counts[partial],
+            s=62,
+            facecolor="white",
+            edgecolor=SECOND,
+            linewidths=1.8,
+            zorder=4,
+            label="Month not covered in full",
+        )
     locator = mdates.AutoDateLocator(minticks=3, maxticks=12)
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(mdates.ConciseDateFormatter(locator, show_offset=False))
@@ -61,14 +73,24 @@ def calendar(figures: dict, out: Path) -> str:
     ).pivot(index="year", columns="month", values="customers")
     grid = grid.reindex(columns=range(1, 13))
     figure, axes = style.canvas(9.4, 1.9 + 0.55 * len(grid))
-    sns.heatmap(grid, ax=axes, cmap=sns.light_palette(MAIN, as_cmap=True), annot=True, fmt=".0f", linewidths=3,
-                cbar=False, annot_kws={"fontsize": 10}, square=False)  # fmt: skip
+    sns.heatmap(
+        grid,
+        ax=axes,
+        cmap=sns.light_palette(MAIN, as_cmap=True),
+        annot=True,
+        fmt=".0f",
+        linewidths=3,
+        cbar=False,
+        annot_kws={"fontsize": 10},
+    )
     axes.set_xticklabels(MONTH_NAMES, rotation=0)
     axes.set_yticklabels(axes.get_yticklabels(), rotation=0)
     axes.set(xlabel="", ylabel="")
     axes.tick_params(length=0)
     axes.grid(visible=False)
-    style.title(figure, "The calendar", "New customers in each month; blank where the file has no data.")
+    style.title(
+        figure, "The calendar", "New customers in each month; blank where the file has no data."
+    )
     return style.save(figure, out, "05-calendar.png")
 
 
@@ -78,10 +100,18 @@ def weekdays(figures: dict, out: Path) -> str:
     figure, axes = style.canvas(8.6, 4.4)
     at = range(len(rows))
     axes.bar(at, [row["customers"] for row in rows], width=0.66, color=MAIN)
-    axes.scatter(at, [row["expected"] for row in rows], marker="_", s=1500, color=SECOND, linewidths=2.4, zorder=3)
+    axes.scatter(
+        at,
+        [row["expected"] for row in rows],
+        marker="_",
+        s=1500,
+        color=SECOND,
+        linewidths=2.4,
+        zorder=3,
+    )
     for x, row in zip(at, rows, strict=True):
-        axes.annotate(f"{row['customers']}", (x, 0), (0, 7), textcoords="offset points", ha="center",
-                      color="white", fontsize=11, fontweight="bold")  # fmt: skip
+        look = {"ha": "center", "color": "white", "fontsize": 11, "fontweight": "bold"}
+        axes.annotate(f"{row['customers']}", (x, 0), (0, 7), textcoords="offset points", **look)
     axes.set_xticks(at, [row["weekday"] for row in rows])
     axes.grid(axis="x", visible=False)
     axes.set_ylabel("New customers")
@@ -104,11 +134,13 @@ def continent_years(figures: dict, out: Path) -> str:
     left = pd.Series(0.0, index=shares.columns)
     ticks = [str(year) for year in shares.columns]
     for name, row in shares.iterrows():
-        axes.barh(ticks, row, left=left, color=CONTINENT_COLOURS[name], edgecolor="white", height=0.72)
+        axes.barh(
+            ticks, row, left=left, color=CONTINENT_COLOURS[name], edgecolor="white", height=0.72
+        )
         for at, year in enumerate(shares.columns):
             if row[year] >= 4.5:
-                axes.text(left[year] + row[year] / 2, at, f"{row[year]:.0f}", ha="center", va="center", color="white",
-                          fontsize=9.5, fontweight="bold")  # fmt: skip
+                look = {"ha": "center", "va": "center", "color": "white", "fontweight": "bold"}
+                axes.text(left[year] + row[year] / 2, at, f"{row[year]:.0f}", fontsize=9.5, **look)
         left = left + row
     axes.invert_yaxis()
     axes.set_xlim(0, 100)
@@ -124,5 +156,9 @@ def continent_years(figures: dict, out: Path) -> str:
         columnspacing=1.2,
         handlelength=1.2,
     )
-    style.title(figure, "Continents over the years", "Shares of each year's new customers; labels from 4.5% up.")
+    style.title(
+        figure,
+        "Continents over the years",
+        "Shares of each year's new customers; labels from 4.5% up.",
+    )
     return style.save(figure, out, "07-continent-years.png")

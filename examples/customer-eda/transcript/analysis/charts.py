@@ -13,7 +13,10 @@ def endings(figures: dict, out: Path) -> str:
     rows = figures["domains"]["endings"][:10]
     figure, axes = style.canvas(8.6, 4.6)
     width = 0.38
-    for shift, side, label, colour in ((-0.5, "email", "E-mail addresses", MAIN), (0.5, "website", "Websites", SECOND)):
+    for shift, side, label, colour in (
+        (-0.5, "email", "E-mail addresses", MAIN),
+        (0.5, "website", "Websites", SECOND),
+    ):
         at = [index + shift * width for index in range(len(rows))]
         shares = [row[f"{side}_share"] * 100 for row in rows]
         axes.bar(at, shares, width * 0.94, color=colour, label=label)
@@ -24,7 +27,11 @@ def endings(figures: dict, out: Path) -> str:
     axes.set_ylabel("Share of customers, %")
     axes.margins(y=0.12)
     axes.legend(frameon=False, loc="upper right")
-    style.title(figure, "Top-level domains", "Share of the customers' e-mail addresses and websites that end so.")
+    style.title(
+        figure,
+        "Top-level domains",
+        "Share of the customers' e-mail addresses and websites that end so.",
+    )
     return style.save(figure, out, "08-top-level-domains.png")
 
 

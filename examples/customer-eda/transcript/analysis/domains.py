@@ -10,7 +10,10 @@ TOP = 5
 def endings(table: pd.DataFrame) -> list[dict]:
     """Customers per top-level domain, of e-mail addresses and of websites, largest first."""
     mail, web = table["email_tld"].value_counts(), table["website_tld"].value_counts()
-    names = sorted(set(mail.index) | set(web.index), key=lambda name: (-mail.get(name, 0) - web.get(name, 0), name))
+    names = sorted(
+        set(mail.index) | set(web.index),
+        key=lambda name: (-mail.get(name, 0) - web.get(name, 0), name),
+    )
     return [
         {
             "tld": name,
@@ -47,8 +50,12 @@ def figures(table: pd.DataFrame) -> dict:
         "same_domain": int((mail[both] == web[both]).sum()),
         "shared_domains": len(set(mail.dropna()) & set(web.dropna())),
         "endings": rows,
-        "ending_test": association([[row["email"] for row in rows], [row["website"] for row in rows]]),
-        "pair_test": association(pd.crosstab(table["email_tld"], table["website_tld"]).to_numpy().tolist()),
+        "ending_test": association(
+            [[row["email"] for row in rows], [row["website"] for row in rows]]
+        ),
+        "pair_test": association(
+            pd.crosstab(table["email_tld"], table["website_tld"]).to_numpy().tolist()
+        ),
         "repeated_email_domains": repeated(mail),
         "secure_websites": int(table["Website"].str.lower().str.startswith("https://").sum()),
         "companies": int(table["Company"].nunique()),

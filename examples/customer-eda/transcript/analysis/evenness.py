@@ -8,7 +8,7 @@ from scipy import stats
 
 
 def enough(expected: np.ndarray) -> bool:
-    """Cochran's rule: the chi-square law holds if no expected count is below 1 and few are below 5."""
+    """Cochran's rule: the chi-square law holds if no cell expects under 1 and few under 5."""
     return bool(expected.min() >= 1.0 and (expected < 5.0).mean() <= 0.2)
 
 
@@ -51,7 +51,7 @@ def dispersion(counts: Sequence[float]) -> dict:
 
 
 def association(table: Sequence[Sequence[float]]) -> dict:
-    """Chi-square test of independence with Cramér's V, over the rows and columns that hold anything."""
+    """Chi-square test of independence with Cramér's V; empty rows and columns do not count."""
     grid = np.asarray(table, dtype=float)
     grid = grid[grid.sum(axis=1) > 0][:, grid.sum(axis=0) > 0] if grid.size else grid
     if grid.ndim != 2 or min(grid.shape) < 2:
@@ -67,7 +67,7 @@ def association(table: Sequence[Sequence[float]]) -> dict:
 
 
 def trend(counts: Sequence[float]) -> dict:
-    """Linear trend of counts in equal periods: slope per period, and its test under a Poisson law."""
+    """Linear trend of counts in equal periods: slope per period, tested under a Poisson law."""
     values = np.asarray(counts, dtype=float)
     if len(values) < 4 or values.sum() == 0:
         return {"usable": False}

@@ -23,14 +23,19 @@ def continents(table: pd.DataFrame, places: pd.DataFrame) -> list[dict]:
 
 
 def top_countries(counts: pd.Series, places: pd.DataFrame, rows: int) -> dict:
-    """The largest countries; `tied_below` counts those left out with as many as the last one shown."""
+    """The largest countries; `tied_below` counts those left out that equal the last one shown."""
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     shown = ranked[:TOP]
     last = shown[-1][1]
     continent = dict(zip(places["country"], places["continent"], strict=True))
     return {
         "rows": [
-            {"country": name, "continent": continent[name], "customers": int(count), "share": count / rows}
+            {
+                "country": name,
+                "continent": continent[name],
+                "customers": int(count),
+                "share": count / rows,
+            }
             for name, count in shown
         ],
         "last_count": int(last),
@@ -42,7 +47,10 @@ def top_countries(counts: pd.Series, places: pd.DataFrame, rows: int) -> dict:
 def per_country(counts: pd.Series) -> list[dict]:
     """How many countries have one customer, two, three and so on."""
     sizes = counts.value_counts()
-    return [{"customers": size, "countries": int(sizes.get(size, 0))} for size in range(1, int(sizes.index.max()) + 1)]
+    return [
+        {"customers": size, "countries": int(sizes.get(size, 0))}
+        for size in range(1, int(sizes.index.max()) + 1)
+    ]
 
 
 def figures(table: pd.DataFrame, places: pd.DataFrame) -> dict:
@@ -64,5 +72,7 @@ def figures(table: pd.DataFrame, places: pd.DataFrame) -> dict:
         "top": top_countries(counts, places, len(table)),
         "per_country": per_country(counts),
         "dispersion": dispersion(counts.tolist()),
-        "continent_vs_countries": spread([row["customers"] for row in known], [row["countries"] for row in known]),
+        "continent_vs_countries": spread(
+            [row["customers"] for row in known], [row["countries"] for row in known]
+        ),
     }

@@ -16,7 +16,9 @@ def read(path: Path) -> pd.DataFrame:
     table = pd.read_csv(path, dtype="string", keep_default_na=False, skipinitialspace=True)
     absent = [name for name in COLUMNS if name not in table.columns]
     if absent:
-        raise SystemExit(f"{path} lacks the columns {', '.join(absent)}; found {', '.join(table.columns)}")
+        raise SystemExit(
+            f"{path} lacks the columns {', '.join(absent)}; found {', '.join(table.columns)}"
+        )
     table = table.apply(lambda column: column.str.strip())
     table = table.mask(table == "")
     if table.empty:
@@ -68,13 +70,13 @@ def host_of(url: str) -> str | None:
 
 
 def mail_domain(address: str) -> str | None:
-    """What follows the last @ of an e-mail address, in lower case; None when there is no such part."""
+    """What follows the last @ of an e-mail address, in lower case; None if nothing does."""
     name, at, domain = address.rpartition("@")
     return domain.lower() if name and at and domain else None
 
 
 def features(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with a parsed date, the e-mail domain, the website's host and both top-level domains."""
+    """The table with a parsed date, both domains and both top-level domains."""
 
     def derive(column: str, rule) -> pd.Series:
         return table[column].map(rule, na_action="ignore").astype("string")
@@ -87,5 +89,7 @@ def features(table: pd.DataFrame) -> pd.DataFrame:
     out["email_domain"] = derive("Email", mail_domain)
     out["website_domain"] = derive("Website", host_of)
     for side in ("email", "website"):
-        out[f"{side}_tld"] = out[f"{side}_domain"].map(last_label, na_action="ignore").astype("string")
+        out[f"{side}_tld"] = (
+            out[f"{side}_domain"].map(last_label, na_action="ignore").astype("string")
+        )
     return out

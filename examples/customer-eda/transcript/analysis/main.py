@@ -28,7 +28,9 @@ def main(source: Path, out: Path) -> None:
         "domains": domains.figures(table),
     }
     figures["charts"] = draw_all(figures, out)
-    (out / "figures.json").write_text(json.dumps(figures, indent=1, ensure_ascii=False), encoding="utf-8")
+    (out / "figures.json").write_text(
+        json.dumps(figures, indent=1, ensure_ascii=False), encoding="utf-8"
+    )
     place, time, net = figures["geography"], figures["seasons"], figures["domains"]
     print(f"rows: {figures['integrity']['rows']}, columns: {figures['integrity']['columns']}")
     print(f"countries: {place['countries']} on {place['continents_known']} continents")

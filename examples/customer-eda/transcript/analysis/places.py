@@ -1,4 +1,4 @@
-"""Which continent a country name belongs to: by library where it knows, by a written table where not."""
+"""Which continent a country name belongs to: by library, else by a written table."""
 
 import pandas as pd
 import pycountry
@@ -10,7 +10,7 @@ CONTINENTS = {
 }  # fmt: skip
 
 # Names that the library does not list: former, short or spelled in another way. Each stands for one
-# country code. A fuzzy search is no substitute: it takes "Korea" for the Democratic People's Republic.
+# country code. A fuzzy search is no substitute: it takes "Korea" for the northern one.
 OTHER_NAMES = {
     "antarctica (the territory south of 60 deg s)": "AQ",
     "bouvet island (bouvetoya)": "BV",
@@ -70,13 +70,20 @@ def place(name: str) -> dict:
             continent = continent_code(code)
         except KeyError:
             source = "unknown"
-    return {"country": name, "code": code, "continent": CONTINENTS.get(continent or "", "Unknown"), "source": source}
+    return {
+        "country": name,
+        "code": code,
+        "continent": CONTINENTS.get(continent or "", "Unknown"),
+        "source": source,
+    }
 
 
 def locate(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The table with a `continent` column, and one row per country name with its place."""
     names = sorted(table["Country"].dropna().unique())
-    places = pd.DataFrame([place(name) for name in names], columns=["country", "code", "continent", "source"])
+    places = pd.DataFrame(
+        [place(name) for name in names], columns=["country", "code", "continent", "source"]
+    )
     by_name = dict(zip(places["country"], places["continent"], strict=True))
     out = table.copy()
     out["continent"] = table["Country"].map(by_name, na_action="ignore").fillna("Unknown")

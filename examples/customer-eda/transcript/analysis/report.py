@@ -40,7 +40,10 @@ def main(directory: Path) -> None:
     figures = json.loads((directory / "figures.json").read_text(encoding="utf-8"))
     text = compose(figures)
     (directory / "report.md").write_text(text, encoding="utf-8")
-    print(f"wrote {directory / 'report.md'}: {len(text.splitlines())} lines, {len(figures['charts'])} charts")
+    print(
+        f"wrote {directory / 'report.md'}: {len(text.splitlines())} lines, "
+        f"{len(figures['charts'])} charts"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""When the customers subscribed: years, months and weekdays, each against what an even pace would give."""
+"""When the customers subscribed: years, months and weekdays, each against an even pace."""
 
 import pandas as pd
 
@@ -18,31 +18,44 @@ def months(dates: pd.Series) -> pd.Series:
 
 def whole_months(counts: pd.Series, first: pd.Timestamp, last: pd.Timestamp) -> pd.Series:
     """Only the months that the data covers from their first to their last day."""
-    inside = [month.start_time >= first and month.end_time.normalize() <= last for month in counts.index]
+    inside = [
+        month.start_time >= first and month.end_time.normalize() <= last for month in counts.index
+    ]
     return counts[inside]
 
 
 def years(counts: pd.Series, whole: pd.Series) -> list[dict]:
-    """Per year: all customers, and over the months covered in full their number, mean and extremes."""
+    """Per year: all customers; and of the months covered in full number, mean and extremes."""
     out = []
     for year, part in counts.groupby(counts.index.year):
         full = whole[whole.index.year == year]
         row = {"year": int(year), "customers": int(part.sum()), "whole_months": len(full)}
         if len(full):
-            row |= {"per_month": float(full.mean()), "lowest": int(full.min()), "highest": int(full.max())}
+            row |= {
+                "per_month": float(full.mean()),
+                "lowest": int(full.min()),
+                "highest": int(full.max()),
+            }
         out.append(row)
     return out
 
 
 def mix(by_year: pd.DataFrame) -> dict:
-    """Whether the continents' shares changed over the years; continents with too few customers are left out."""
+    """Whether the continents' shares changed over the years; the smallest are left out."""
     enough = by_year.sum(axis=1) >= FEW * len(by_year.columns)
-    return {**association(by_year[enough].to_numpy().tolist()), "left_out": sorted(by_year.index[~enough])}
+    return {
+        **association(by_year[enough].to_numpy().tolist()),
+        "left_out": sorted(by_year.index[~enough]),
+    }
 
 
 def weekdays(dates: pd.Series) -> dict:
     """Subscriptions per weekday beside what the number of such days in the period would give."""
-    days = pd.date_range(dates.min(), dates.max()).dayofweek.value_counts().reindex(range(7), fill_value=0)
+    days = (
+        pd.date_range(dates.min(), dates.max())
+        .dayofweek.value_counts()
+        .reindex(range(7), fill_value=0)
+    )
     counts = dates.dt.dayofweek.value_counts().reindex(range(7), fill_value=0)
     covered = days > 0
     test = spread(counts[covered].tolist(), days[covered].tolist())
@@ -65,7 +78,9 @@ def figures(table: pd.DataFrame) -> dict:
     """All that the report says about time."""
     dated = table.dropna(subset=["date"])
     if dated.empty:
-        raise SystemExit("no Subscription Date can be read as YYYY-MM-DD: nothing to say about time")
+        raise SystemExit(
+            "no Subscription Date can be read as YYYY-MM-DD: nothing to say about time"
+        )
     dates = dated["date"]
     first, last = dates.min(), dates.max()
     counts = months(dates)
@@ -76,12 +91,16 @@ def figures(table: pd.DataFrame) -> dict:
         "last": f"{last:%Y-%m-%d}",
         "days": int((last - first).days) + 1,
         "undated": len(table) - len(dated),
-        "months": [{"month": str(month), "customers": int(count)} for month, count in counts.items()],
+        "months": [
+            {"month": str(month), "customers": int(count)} for month, count in counts.items()
+        ],
         "whole_months": [str(month) for month in whole.index],
         "mean_month": float(whole.mean()) if len(whole) else None,
         "years": years(counts, whole),
         "highest": {"month": str(counts.idxmax()), "customers": int(counts.max())},
-        "lowest": {"month": str(whole.idxmin()), "customers": int(whole.min())} if len(whole) else None,
+        "lowest": {"month": str(whole.idxmin()), "customers": int(whole.min())}
+        if len(whole)
+        else None,
         "month_test": spread(whole.tolist(), [month.days_in_month for month in whole.index]),
         "trend": trend(whole.tolist()),
         "weekdays": weekdays(dates),

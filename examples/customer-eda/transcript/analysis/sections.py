@@ -13,10 +13,19 @@ def structure(figures: dict) -> str:
     """Rows, columns, kinds, missing and distinct values."""
     facts = figures["integrity"]
     rows = [
-        [f"`{row['column']}`", row["kind"], f"{row['missing']:,}", f"{row['distinct']:,}"] for row in facts["by_column"]
+        [f"`{row['column']}`", row["kind"], f"{row['missing']:,}", f"{row['distinct']:,}"]
+        for row in facts["by_column"]
     ]
-    missing = "no missing value" if not facts["missing_cells"] else count(facts["missing_cells"], "missing value")
-    doubled = "no duplicate row" if not facts["duplicate_rows"] else count(facts["duplicate_rows"], "duplicate row")
+    missing = (
+        "no missing value"
+        if not facts["missing_cells"]
+        else count(facts["missing_cells"], "missing value")
+    )
+    doubled = (
+        "no duplicate row"
+        if not facts["duplicate_rows"]
+        else count(facts["duplicate_rows"], "duplicate row")
+    )
     ids = count(facts["distinct_ids"], "distinct customer id")
     size = f"**{count(facts['rows'], 'row')}** and **{count(facts['columns'], 'column')}**"
     parts = [
@@ -28,7 +37,9 @@ def structure(figures: dict) -> str:
     if time["undated"]:
         unread.append(count(time["undated"], "row") + " without a date in the form YYYY-MM-DD")
     if net["bad_emails"]:
-        unread.append(count(net["bad_emails"], "e-mail address", "e-mail addresses") + " without a domain")
+        unread.append(
+            count(net["bad_emails"], "e-mail address", "e-mail addresses") + " without a domain"
+        )
     if net["bad_websites"]:
         unread.append(count(net["bad_websites"], "website") + " without a host")
     if unread:
@@ -45,9 +56,12 @@ def continents(figures: dict) -> str:
     ]
     test = verdict(
         place["continent_vs_countries"],
-        "The continents' shares differ from their shares of country names by more than chance would explain",
-        "The continents' shares follow their shares of country names: what looks like a lead is the number of names",
-        "There are too few customers to compare the continents' shares with their numbers of countries.",
+        "The continents' shares differ from their shares of country names by more than chance "
+        "would explain",
+        "The continents' shares follow their shares of country names: what looks like a lead is "
+        "the number of names",
+        "There are too few customers to compare the continents' shares with their numbers of "
+        "countries.",
     )
     return table(["Continent", "Countries", "Customers", "Share"], rows) + "\n\n" + test
 
@@ -70,9 +84,14 @@ def countries(figures: dict) -> str:
         "Country sizes vary more than chance alone would make them" if spread.get("index", 0) > 1
         else "Country sizes vary less than chance alone would make them",
         "That is the variation that chance alone gives when every country has the same odds",
-        "There are too few customers per country to say whether their sizes differ by more than chance.",
+        "There are too few customers per country to say whether their sizes differ by more than "
+        "chance.",
     )  # fmt: skip
-    ratio = f" Variance over mean is {spread['index']:.2f} (1 under pure chance)." if spread["usable"] else ""
+    ratio = (
+        f" Variance over mean is {spread['index']:.2f} (1 under pure chance)."
+        if spread["usable"]
+        else ""
+    )
     return (
         f"The customers live in {count(place['countries'], 'country', 'countries')}, on average "
         f"{place['mean_per_country']:.2f} in each (median {place['median_per_country']:g}). "
@@ -89,8 +108,9 @@ def geography(figures: dict) -> str:
     """Continents, countries and how names were placed."""
     sources = figures["geography"]["sources"]
     note = (
-        f"Country names were placed on continents by library ({sources.get('library', 0)}) and, where it does not know "
-        f"the name or the territory, by a written table ({sources.get('table', 0)})."
+        f"Country names were placed on continents by library ({sources.get('library', 0)}) and, "
+        "where it does not know the name or the territory, by a written table "
+        f"({sources.get('table', 0)})."
     )
     if figures["geography"]["unresolved"]:
         note += f" Not placed: {listing(figures['geography']['unresolved'])}."
@@ -111,20 +131,31 @@ def pace(figures: dict) -> str:
     time = figures["seasons"]
     rows = [
         [row["year"], f"{row['customers']:,}", row["whole_months"]]
-        + ([f"{row['per_month']:.1f}", row["lowest"], row["highest"]] if row["whole_months"] else ["", "", ""])
+        + (
+            [f"{row['per_month']:.1f}", row["lowest"], row["highest"]]
+            if row["whole_months"]
+            else ["", "", ""]
+        )
         for row in time["years"]
     ]
     text = table(["Year", "Customers", "Full months", "Per full month", "Lowest", "Highest"], rows)
     high = time["highest"]
-    text += f"\n\nThe strongest month is {month_name(high['month'])} with {count(high['customers'], 'new customer')}"
+    text += (
+        f"\n\nThe strongest month is {month_name(high['month'])} with "
+        f"{count(high['customers'], 'new customer')}"
+    )
     if time["lowest"]:
         low = time["lowest"]
-        text += f", the weakest month covered in full is {month_name(low['month'])} with {low['customers']}"
+        text += (
+            f", the weakest month covered in full is {month_name(low['month'])} with "
+            f"{low['customers']}"
+        )
     text += ". "
     text += verdict(
         time["month_test"],
         "Months differ by more than chance would explain",
-        "Apart from that the months differ no more than chance would make them, given their lengths",
+        "Apart from that the months differ no more than chance would make them, given their "
+        "lengths",
         "There are too few customers to test whether months differ.",
     )
     if time["trend"]["usable"]:
@@ -139,7 +170,8 @@ def weekdays(figures: dict) -> str:
     """Weekdays against an even pace."""
     facts = figures["seasons"]["weekdays"]
     rows = [
-        [row["weekday"], row["customers"], percent(row["share"]), f"{row['expected']:.1f}"] for row in facts["rows"]
+        [row["weekday"], row["customers"], percent(row["share"]), f"{row['expected']:.1f}"]
+        for row in facts["rows"]
     ]
     test = verdict(
         facts["test"],
@@ -159,9 +191,14 @@ def time(figures: dict) -> str:
         "The mix of continents did not change over the years by more than chance would explain",
         "There are too few customers to test whether the mix of continents changed over the years.",
     )
-    if facts["continent_year_test"]["usable"] and (left_out := facts["continent_year_test"]["left_out"]):
+    if facts["continent_year_test"]["usable"] and (
+        left_out := facts["continent_year_test"]["left_out"]
+    ):
         mix += f" {listing(left_out)}, with too few customers for the test, left aside."
-    intro = f"Subscriptions run from {facts['first']} to {facts['last']}, {count(facts['days'], 'day')}."
+    intro = (
+        f"Subscriptions run from {facts['first']} to {facts['last']}, "
+        f"{count(facts['days'], 'day')}."
+    )
     return "\n\n".join(
         [
             intro,
@@ -183,7 +220,13 @@ def domains(figures: dict) -> str:
     """Top-level domains, overlap, companies and names."""
     net = figures["domains"]
     rows = [
-        [f"`{row['tld']}`", row["email"], percent(row["email_share"]), row["website"], percent(row["website_share"])]
+        [
+            f"`{row['tld']}`",
+            row["email"],
+            percent(row["email_share"]),
+            row["website"],
+            percent(row["website_share"]),
+        ]
         for row in net["endings"]
     ]
     alike = verdict(
@@ -199,19 +242,24 @@ def domains(figures: dict) -> str:
         "There are too few addresses to test whether a customer's two endings go together.",
     )
     overlap = (
-        f"There are **{net['email_domains']:,} distinct e-mail domains** in {net['emails']:,} addresses and "
-        f"**{net['website_domains']:,} distinct website domains** in {net['websites']:,}. In {net['same_domain']:,} of "
-        f"{count(net['compared'], 'customer')} both are the same; {count(net['shared_domains'], 'domain')} "
-        f"{'occurs' if net['shared_domains'] == 1 else 'occur'} on both sides somewhere in the file."
+        f"There are **{net['email_domains']:,} distinct e-mail domains** in {net['emails']:,} "
+        f"addresses and **{net['website_domains']:,} distinct website domains** in "
+        f"{net['websites']:,}. In {net['same_domain']:,} of {count(net['compared'], 'customer')} "
+        f"both are the same; {count(net['shared_domains'], 'domain')} "
+        f"{'occurs' if net['shared_domains'] == 1 else 'occur'} on both sides somewhere in the "
+        "file."
     )
     if net["repeated_email_domains"]:
         often = [f"`{row['name']}` ({row['customers']})" for row in net["repeated_email_domains"]]
         overlap += f" The e-mail domains that occur most often: {listing(often)}."
     people = (
-        f"{net['companies']:,} distinct companies stand behind {count(net['with_company'], 'customer')}, and "
-        f"{net['full_names']:,} distinct full names ({net['first_names']:,} first, {net['last_names']:,} last) behind "
-        f"{net['with_full_name']:,}; they live in {count(net['cities'], 'distinct city', 'distinct cities')}. "
-        f"{percent(net['secure_websites'] / max(1, net['websites']))} of websites are given with https."
+        f"{net['companies']:,} distinct companies stand behind "
+        f"{count(net['with_company'], 'customer')}, and {net['full_names']:,} distinct full "
+        f"names ({net['first_names']:,} first, {net['last_names']:,} last) behind "
+        f"{net['with_full_name']:,}; they live in "
+        f"{count(net['cities'], 'distinct city', 'distinct cities')}. "
+        f"{percent(net['secure_websites'] / max(1, net['websites']))} of websites are given with "
+        "https."
     )
     if net["repeated_companies"]:
         often = [f"{row['name']} ({row['customers']})" for row in net["repeated_companies"]]
@@ -228,11 +276,12 @@ def method(figures: dict) -> str:
     months = figures["seasons"]["whole_months"]
     covered = f"{month_name(months[0])} to {month_name(months[-1])}" if months else "none"
     return (
-        "Tests ask whether chance alone would give such counts: chi-square against equal shares, against the number of "
-        "days or of country names, or of independence; for the trend a straight line under a Poisson law. Below "
-        "p = 0.05 the report speaks of a difference; among several tests one such result can itself be chance. "
-        "A test is left out where chance would put fewer than 1 customer into some cell, or fewer than 5 into more "
-        "than a fifth of them.\n\n"
-        f"Averages and tests by month use only the months that the file covers in full ({covered}). "
-        "The figures behind every table and chart are in `figures.json` beside this report."
+        "Tests ask whether chance alone would give such counts: chi-square against equal "
+        "shares, against the number of days or of country names, or of independence; for the "
+        "trend a straight line under a Poisson law. Below p = 0.05 the report speaks of a "
+        "difference; among several tests one such result can itself be chance. A test is left "
+        "out where chance would put fewer than 1 customer into some cell, or fewer than 5 into "
+        "more than a fifth of them.\n\nAverages and tests by month use only the months that the "
+        f"file covers in full ({covered}). The figures behind every table and chart are in "
+        "`figures.json` beside this report."
     )

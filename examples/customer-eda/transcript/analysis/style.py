@@ -69,12 +69,22 @@ def plain(text: str) -> str:
 
 
 def title(figure: Figure, headline: str, detail: str) -> None:
-    """A bold headline and a quiet line under it, flush with the left edge, above everything drawn."""
+    """A bold headline and a quiet line under it, flush left, above everything drawn."""
     width, height = figure.get_size_inches()
     lines = textwrap.wrap(detail, int(width * 11.5))
     band = (0.52 + 0.21 * len(lines)) / height
-    figure.text(0.016, 1 - 0.13 / height, headline, fontsize=14, fontweight="bold", va="top", ha="left")
-    figure.text(0.016, 1 - 0.45 / height, "\n".join(lines), fontsize=10, color=QUIET, va="top", linespacing=1.35)
+    figure.text(
+        0.016, 1 - 0.13 / height, headline, fontsize=14, fontweight="bold", va="top", ha="left"
+    )
+    figure.text(
+        0.016,
+        1 - 0.45 / height,
+        "\n".join(lines),
+        fontsize=10,
+        color=QUIET,
+        va="top",
+        linespacing=1.35,
+    )
     engine = figure.get_layout_engine()
     if isinstance(engine, ConstrainedLayoutEngine):
         engine.set(rect=(0.008, 0.008, 0.984, 1 - band - 0.008))

@@ -39,7 +39,7 @@ def significant(test: dict) -> bool:
 
 
 def verdict(test: dict, differs: str, even: str, thin: str) -> str:
-    """The sentence that a test's outcome calls for, with its result; `thin` when data are too few."""
+    """The sentence that a test's outcome calls for, with its result; `thin` for too few data."""
     if not test["usable"]:
         return thin
     return f"{differs if significant(test) else even} ({chi_square(test)})."
@@ -64,6 +64,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 def month_name(month: str) -> str:
     """`2020-04` as `April 2020`."""
-    names = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
-             "November", "December"]  # fmt: skip
+    names = [
+        "January", "February", "March", "April", "May", "June",
+        "July", "August", "September", "October", "November", "December",
+    ]  # fmt: skip
     return f"{names[int(month[5:7]) - 1]} {month[:4]}"
