@@ -9,4 +9,5 @@ pub mod header;
 pub mod id;
 pub mod lifecycle;
 pub mod limits;
+pub mod local;
 pub mod secret;
