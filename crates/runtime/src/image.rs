@@ -6,10 +6,13 @@
 
 pub mod alias;
 pub mod build;
+mod clients;
 mod disk;
 pub mod error;
 mod host;
 pub mod manifest;
+pub mod recipe;
+pub mod recipes;
 mod seal;
 pub mod store;
 
@@ -17,9 +20,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub use alias::Aliases;
-pub use build::{BuildJob, BuildStep, Builder, Progress, ProgressSink};
+pub use build::{BuildJob, BuildRequest, BuildStep, Builder, Built, Progress, ProgressSink, build};
+pub use clients::ClientSources;
 pub use error::ImageError;
 pub use manifest::Manifest;
+pub use recipes::LoadedRecipe;
 pub use store::Store;
 
 /// The name of the image that is the host's own system.

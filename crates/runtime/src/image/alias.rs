@@ -12,19 +12,18 @@ pub struct Aliases {
 
 /// What the settings hold unless the operator writes others: a pattern, then the images to try in
 /// turn.
-pub const ALIASES_DEFAULT: [(&str, &[&str]); 5] = [
-    ("opensandbox/code-interpreter{,:*}", &["data-science"]),
-    ("*/opensandbox/code-interpreter{,:*}", &["data-science"]),
-    ("python{,:*}", &["data-science", "host"]),
-    ("{debian,ubuntu,busybox,alpine}{,:*}", &["debian", "host"]),
-    (
-        "*/library/{python,debian,ubuntu,busybox,alpine}{,:*}",
-        &["data-science", "host"],
-    ),
+pub const ALIASES_DEFAULT: [(&str, &[&str]); 6] = [
+    ("opensandbox/code-interpreter:*", &["data-science"]),
+    ("*/opensandbox/code-interpreter:*", &["data-science"]),
+    ("python:*", &["data-science", "host"]),
+    ("*/library/python:*", &["data-science", "host"]),
+    ("{debian,ubuntu}:*", &["debian", "host"]),
+    ("*/library/{debian,ubuntu}:*", &["debian", "host"]),
 ];
 
 impl Aliases {
-    /// Compiles rules. In a pattern `*` stands for anything, slashes and colons included.
+    /// Compiles rules. In a pattern `*` stands for anything, slashes and colons included; a name
+    /// without a tag is matched as if it ended in `:latest`.
     pub fn new<P, T>(rules: impl IntoIterator<Item = (P, T)>) -> Result<Self, ImageError>
     where
         P: AsRef<str>,
@@ -47,9 +46,15 @@ impl Aliases {
     /// The images to try in turn for a name; empty when no rule matches.
     #[must_use]
     pub fn targets(&self, name: &str) -> &[String] {
+        let last = name.rsplit('/').next().unwrap_or_default();
+        let tagged = if last.contains([':', '@']) || last.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{name}:latest")
+        };
         self.rules
             .iter()
-            .find(|(glob, _)| glob.is_match(name))
+            .find(|(glob, _)| glob.is_match(&tagged))
             .map_or(&[], |(_, to)| to)
     }
 }
@@ -96,7 +101,7 @@ mod tests {
 
     #[test]
     fn the_first_rule_decides() {
-        let aliases = Aliases::new([("a*", ["one"]), ("ab", ["two"])]).unwrap();
+        let aliases = Aliases::new([("a*", ["one"]), ("ab:*", ["two"])]).unwrap();
         assert_eq!(aliases.targets("ab"), ["one"]);
     }
 

@@ -1,5 +1,9 @@
 //! Builds: an operator's recipe becomes a sealed layer and a manifest.
 
+mod python;
+mod run;
+mod steps;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -10,6 +14,8 @@ use async_trait::async_trait;
 
 use super::error::ImageError;
 use super::{Bind, ResolvedImage};
+
+pub use run::{BuildRequest, Built, build};
 
 /// Runs the steps of a build where they can harm nothing.
 #[async_trait]
@@ -37,8 +43,18 @@ pub struct BuildJob {
     pub binds: Vec<Bind>,
     /// An empty folder on the store's file system, the builder's alone; removed after the build.
     pub scratch: PathBuf,
-    /// Told of each step as it starts.
+    /// Told of each step as it starts, by [`BuildJob::starting`].
     pub progress: ProgressSink,
+}
+
+impl BuildJob {
+    /// Tells that the step of this index starts; sealing counts as one more step.
+    pub fn starting(&self, index: usize) {
+        if let Some(step) = self.steps.get(index) {
+            self.progress
+                .step(index + 1, self.steps.len() + 1, &step.title);
+        }
+    }
 }
 
 /// One program to run in a build.

@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, chmodat, openat, statat, unlinkat};
@@ -14,6 +15,13 @@ use super::error::ImageError;
 /// Makes a folder and those above it.
 pub(super) fn make_dir(path: &Path) -> Result<(), ImageError> {
     fs::create_dir_all(path).map_err(ImageError::disk("create", path))
+}
+
+/// Makes a folder, and those above it, that others cannot enter.
+pub(super) fn make_private(path: &Path) -> Result<(), ImageError> {
+    make_dir(path)?;
+    let closed = fs::Permissions::from_mode(0o700);
+    fs::set_permissions(path, closed).map_err(ImageError::disk("close", path))
 }
 
 /// Writes a file so that a reader, or a crash, finds the old content or the new, never a part.
@@ -53,22 +61,29 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// Waits for the lock.
+    /// Waits for the lock on a file that stays where it is.
     pub(super) fn wait(path: &Path) -> Result<Self, ImageError> {
         let file = open_lock(path)?;
         file.lock().map_err(ImageError::disk("lock", path))?;
         Ok(Self { _file: file })
     }
 
-    /// Takes the lock unless another holds it.
+    /// Takes the lock unless another holds it, or removed the file just now.
     pub(super) fn attempt(path: &Path) -> Result<Option<Self>, ImageError> {
         let file = open_lock(path)?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(Self { _file: file })),
+            Ok(()) => Ok(is_at(&file, path).then_some(Self { _file: file })),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(source)) => Err(ImageError::disk("lock", path)(source)),
         }
     }
+}
+
+/// Whether a path still leads to an open file: a lock on one that was removed holds nobody off.
+fn is_at(file: &File, path: &Path) -> bool {
+    let id = |found: fs::Metadata| (found.dev(), found.ino());
+    file.metadata()
+        .is_ok_and(|open| fs::metadata(path).is_ok_and(|named| id(open) == id(named)))
 }
 
 fn open_lock(path: &Path) -> Result<File, ImageError> {
@@ -150,7 +165,7 @@ fn clear(folder: &OwnedFd) -> rustix::io::Result<Vec<CString>> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::symlink;
 
     use super::*;
 
@@ -160,7 +175,7 @@ mod tests {
         let tree = world.path().join("tree");
         fs::create_dir(&tree).unwrap();
         let mut here = open_folder(CWD, tree.as_os_str()).unwrap();
-        for _ in 0..20_000 {
+        for _ in 0..6_000 {
             rustix::fs::mkdirat(&here, "d", Mode::RWXU).unwrap();
             here = open_folder(&here, OsStr::new("d")).unwrap();
         }
@@ -179,7 +194,7 @@ mod tests {
         fs::create_dir_all(tree.join("closed/in")).unwrap();
         symlink(&kept, tree.join("link")).unwrap();
         fs::write(tree.join("closed/in/file"), "x").unwrap();
-        fs::set_permissions(tree.join("closed"), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(tree.join("closed"), fs::Permissions::from_mode(0o000)).unwrap();
         remove_tree(&tree).unwrap();
         assert!(!tree.exists() && kept.join("file").exists());
         remove_tree(&tree).unwrap();

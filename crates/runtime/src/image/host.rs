@@ -24,7 +24,12 @@ use super::seal::{self, Secrets};
 use super::store::{self, Store};
 use super::{Bind, HOST, PATH_DEFAULT, ResolvedImage, VENV};
 
-pub(super) use python::{HostPython, PYTHON_MIN};
+pub(super) use python::{HostPython, PYTHON_MIN, Pip, pip};
+
+/// The interpreter that recipes on `host` use, if the system has one.
+pub(super) fn python(root: &Path) -> Option<HostPython> {
+    python::find(root, PYTHON_MIN)
+}
 
 /// The source of the image: the root of a system, and what was last made of it.
 #[derive(Debug)]
@@ -55,11 +60,6 @@ impl Host {
             root: root.to_path_buf(),
             known: Mutex::new(None),
         }
-    }
-
-    /// The interpreter that recipes on `host` use, if the host has one.
-    pub(super) fn python(&self) -> Option<HostPython> {
-        python::find(&self.root, PYTHON_MIN)
     }
 
     /// Answers at once while the host is unchanged, else makes the skeleton anew. Not to be called

@@ -113,10 +113,15 @@ impl<'a> Walk<'a> {
         while let Some(inside) = pending.pop() {
             self.entries += 1;
             if self.entries > ENTRIES_MAX {
-                return Err(self.refused(&inside, format!("more than {ENTRIES_MAX} entries")));
+                return Err(self.refused(
+                    &inside,
+                    &format!("is one of more than {ENTRIES_MAX} entries"),
+                ));
             }
             if inside.as_os_str().len() > PATH_BYTES_MAX {
-                return Err(self.refused(&inside, format!("deeper than {PATH_BYTES_MAX} bytes")));
+                return Err(
+                    self.refused(&inside, &format!("is deeper than {PATH_BYTES_MAX} bytes"))
+                );
             }
             let path = self.root.join(&inside);
             let found = fs::symlink_metadata(&path).map_err(ImageError::disk("look at", &path))?;
@@ -144,10 +149,10 @@ impl<'a> Walk<'a> {
             return Ok(false);
         }
         if kind.is_block_device() || (kind.is_char_device() && found.rdev() != 0) {
-            return Err(self.refused(inside, "is a device node".to_owned()));
+            return Err(self.refused(inside, "is a device node"));
         }
         let mode = if kind.is_file() {
-            self.without_setuid(path, found)?
+            self.settle(path, found)?
         } else {
             found.mode()
         };
@@ -172,9 +177,10 @@ impl<'a> Walk<'a> {
         Ok(true)
     }
 
-    /// Set-id bits do nothing in a sandbox, where nobody gains privileges, but would on the host.
-    fn without_setuid(&self, path: &Path, found: &Metadata) -> Result<u32, ImageError> {
-        let mode = found.mode() & !0o6000;
+    /// Set-id bits do nothing in a sandbox, where nobody gains privileges, but would on the host;
+    /// and what its owner cannot read could not be digested without privileges.
+    fn settle(&self, path: &Path, found: &Metadata) -> Result<u32, ImageError> {
+        let mode = (found.mode() & !0o6000) | 0o400;
         if mode != found.mode() {
             let plain = fs::Permissions::from_mode(mode);
             fs::set_permissions(path, plain).map_err(ImageError::disk("change", path))?;
@@ -208,7 +214,7 @@ impl<'a> Walk<'a> {
             if scan.finds(read) {
                 let what = "holds a credential of the host's package clients; make the recipe not \
                             write it there";
-                return Err(self.refused(inside, what.to_owned()));
+                return Err(self.refused(inside, what));
             }
         }
     }
@@ -219,7 +225,7 @@ impl<'a> Walk<'a> {
         self.digest.update(field);
     }
 
-    fn refused(&self, inside: &Path, what: String) -> ImageError {
+    fn refused(&self, inside: &Path, what: &str) -> ImageError {
         let shown: String = inside.display().to_string().chars().take(200).collect();
         ImageError::Seal {
             image: self.image.to_owned(),

@@ -147,6 +147,17 @@ impl Store {
         read_manifest(&self.manifest_path(name))
     }
 
+    /// The manifest of an image that is there, `host` included.
+    pub(super) fn described(&self, name: &str) -> Result<Manifest, ImageError> {
+        if name == HOST {
+            return Ok(self.host.current(self)?.manifest.clone());
+        }
+        let unknown = || ImageError::Unknown {
+            message: unknown(name, &[]),
+        };
+        self.manifest(name)?.ok_or_else(unknown)
+    }
+
     /// Writes a manifest over whatever had its name.
     pub(super) fn put(&self, manifest: &Manifest) -> Result<(), ImageError> {
         manifest::check_name(&manifest.name)?;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The oldest minor version of Python 3 that recipes build on.
-pub(crate) const PYTHON_MIN: u32 = 11;
+pub(in crate::image) const PYTHON_MIN: u32 = 11;
 /// The oldest that `host` itself makes an environment for.
 const PYTHON_ANY: u32 = 7;
 /// No minor version this high will be met.
@@ -12,7 +12,7 @@ const PYTHON_MAX: u32 = 40;
 
 /// A Python 3 in the host's `/usr`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct HostPython {
+pub(in crate::image) struct HostPython {
     /// Absolute path, the same on the host and inside.
     pub exe: PathBuf,
     /// The minor version.
@@ -21,7 +21,7 @@ pub(crate) struct HostPython {
 
 /// The first in the order of PATH that is at least `min`: `python3` itself, then the highest
 /// `python3.N`.
-pub(crate) fn find(root: &Path, min: u32) -> Option<HostPython> {
+pub(in crate::image) fn find(root: &Path, min: u32) -> Option<HostPython> {
     ["usr/local/bin", "usr/bin"].iter().find_map(|folder| {
         let named = std::iter::once("python3".to_owned());
         let numbered = (min..=PYTHON_MAX)
@@ -51,7 +51,7 @@ fn minor_of(name: &str) -> Option<u32> {
 
 /// Where that Python's pip is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Pip {
+pub(in crate::image) enum Pip {
     /// Among the system's packages.
     Installed,
     /// As a wheel that the distribution ships for new environments.
@@ -61,7 +61,7 @@ pub(crate) enum Pip {
 }
 
 /// Looks for pip where distributions put it.
-pub(crate) fn pip(root: &Path, python: &HostPython) -> Pip {
+pub(in crate::image) fn pip(root: &Path, python: &HostPython) -> Pip {
     let minor = python.minor;
     let mut packages = vec![format!("usr/lib/python3.{minor}/site-packages")];
     packages.push(format!("usr/lib64/python3.{minor}/site-packages"));

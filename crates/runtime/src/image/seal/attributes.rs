@@ -12,12 +12,11 @@ use crate::image::error::ImageError;
 /// Linux keeps neither longer lists nor longer values.
 const BYTES_MAX: usize = 64 * 1024;
 
+/// Name and value.
+type Attribute = (Vec<u8>, Vec<u8>);
+
 /// Removes attributes that must not be in a layer, and answers the others, sorted by name.
-pub(super) fn clean(
-    image: &str,
-    inside: &Path,
-    path: &Path,
-) -> Result<Vec<(Vec<u8>, Vec<u8>)>, ImageError> {
+pub(super) fn clean(image: &str, inside: &Path, path: &Path) -> Result<Vec<Attribute>, ImageError> {
     let failed = |e: Errno| ImageError::disk("read the attributes of", path)(e.into());
     let mut kept = Vec::new();
     for name in names(path).map_err(failed)? {

@@ -1,0 +1,4 @@
+//! Tests of runtimes and images against real disks and processes.
+
+#[cfg(test)]
+mod image;
