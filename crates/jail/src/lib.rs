@@ -2,11 +2,25 @@
 //!
 //! Used by the resident launcher (`barchan-jail`, this crate's program), by the native runtime, which
 //! speaks [`proto`] with it, and by the in-sandbox daemon, which starts everything through [`child`].
-//! Never: connections, threads, tokio. The only crate with unsafe code, all of it in [`sys`].
+//! Never: connections beyond its own socket, threads, tokio. The only crate with unsafe code, all of
+//! it in [`sys`].
 
+pub mod blank;
+pub mod cgroup;
 pub mod child;
+pub mod disk;
+pub mod enter;
+pub mod frames;
 pub mod guest;
+pub mod ids;
+pub mod launcher;
 pub mod log_ring;
+pub mod loopback;
+pub mod mounts;
 pub mod privileges;
+pub mod proto;
 pub mod seccomp;
+pub mod spec;
 pub mod sys;
+pub mod tree;
+pub mod workshop;

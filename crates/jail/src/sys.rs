@@ -379,3 +379,39 @@ pub fn become_ids(uid: u32, gid: u32, groups: Option<&[u32]>) -> Result<(), (Ste
 
 /// The name of a step, for error reports.
 pub type Step = &'static str;
+
+/// Closes every descriptor but `keep`. Only for a process made for one purpose: owners of the
+/// others must not run again.
+///
+/// # Errors
+/// The kernel's, unchanged.
+pub fn close_all_but(keep: &[RawFd]) -> io::Result<()> {
+    let mut kept = keep.to_vec();
+    kept.sort_unstable();
+    let mut from: u32 = 0;
+    for fd in kept {
+        let fd = u32::try_from(fd).map_err(|_| io::ErrorKind::InvalidInput)?;
+        if fd > from {
+            // SAFETY: numbers only; see the precondition above.
+            unsafe { libc::syscall(libc::SYS_close_range, from, fd - 1, 0) };
+        }
+        from = fd + 1;
+    }
+    close_from(from);
+    Ok(())
+}
+
+/// Moves this thread into new namespaces. The caller must be single-threaded, since the rest of the
+/// process would stay behind.
+///
+/// # Errors
+/// The kernel's, unchanged.
+pub fn enter_new(namespaces: i32) -> io::Result<()> {
+    // SAFETY: changes only what the thread belongs to; descriptors and memory stay as they are.
+    let done = unsafe { libc::unshare(namespaces) };
+    if done < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}

@@ -1,0 +1,88 @@
+//! The root file system: read-only layers below, one writable layer on top.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode};
+use rustix::io::Errno;
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
+
+use super::{Kit, Orders, StepError, step};
+use crate::mounts;
+
+/// Assembles the root in `staging`, a folder of the host that only serves as a place to hang things
+/// while this namespace is being built. Leaves it as the working directory.
+pub(super) fn assemble(orders: &Orders, kit: &Kit, staging: &str) -> Result<OwnedFd, StepError> {
+    let workshop = mounts::make("tmpfs", &[("size", "1m")], MountAttrFlags::empty())
+        .map_err(step("mount the workshop"))?;
+    mounts::attach_at(workshop.as_fd(), staging).map_err(step("attach the workshop"))?;
+    rustix::process::chdir(staging).map_err(step("enter the workshop"))?;
+    let mut trees = kit.mounts.iter();
+    let disk = match orders.tmpfs_bytes {
+        None => trees.next().map(|tree| hang(tree.as_fd(), "disk")),
+        Some(bytes) => Some(memory_disk(bytes)),
+    };
+    disk.ok_or_else(|| StepError::new("attach the disk", &Errno::NOENT.into()))??;
+    let names: Vec<String> = (0..orders.layers).map(|at| format!("layer{at}")).collect();
+    for (tree, name) in trees.zip(&names) {
+        hang(tree.as_fd(), name)?;
+    }
+    let root = overlay(&names).map_err(step("mount the root"))?;
+    hang(root.as_fd(), "root")?;
+    Ok(root)
+}
+
+/// Attaches a tree in a new folder of the workshop.
+fn hang(tree: BorrowedFd<'_>, name: &str) -> Result<(), StepError> {
+    make_folder(name)?;
+    mounts::attach_at(tree, name).map_err(step("attach a part of the root"))
+}
+
+fn make_folder(name: &str) -> Result<(), StepError> {
+    rustix::fs::mkdirat(CWD, name, Mode::from_raw_mode(0o755)).map_err(step("make a folder"))
+}
+
+/// A writable layer in memory, for hosts where no disk can be mounted.
+fn memory_disk(bytes: u64) -> Result<(), StepError> {
+    let size = bytes.to_string();
+    let attributes = MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOSUID;
+    let tree = mounts::make("tmpfs", &[("mode", "755"), ("size", &size)], attributes)
+        .map_err(step("mount the disk"))?;
+    hang(tree.as_fd(), "disk")?;
+    make_folder("disk/upper")?;
+    make_folder("disk/work")
+}
+
+/// Stacks the layers, top first, under the disk. `userxattr`, because the sandbox's root may not
+/// write the attributes that overlayfs keeps by default.
+fn overlay(layers: &[String]) -> std::io::Result<OwnedFd> {
+    let context = rustix::mount::fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    let set =
+        |key: &str, value: &str| rustix::mount::fsconfig_set_string(context.as_fd(), key, value);
+    let one_by_one = layers.iter().try_for_each(|layer| set("lowerdir+", layer));
+    if one_by_one.is_err() {
+        // Kernels before 6.8 only take the whole list, of at most 255 bytes.
+        set("lowerdir", &layers.join(":"))?;
+    }
+    set("upperdir", "disk/upper")?;
+    set("workdir", "disk/work")?;
+    rustix::mount::fsconfig_set_flag(context.as_fd(), "userxattr")?;
+    rustix::mount::fsconfig_create(context.as_fd())?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOSUID;
+    Ok(rustix::mount::fsmount(
+        context.as_fd(),
+        FsMountFlags::FSMOUNT_CLOEXEC,
+        attributes,
+    )?)
+}
+
+/// Attaches a tree inside the root, where the image must have a plain folder.
+pub(super) fn attach(root: BorrowedFd<'_>, place: &str, tree: BorrowedFd<'_>) -> Result<(), Errno> {
+    let target = mounts::open_inside(root, Path::new(place))?;
+    mounts::attach(tree, target.as_fd())
+}
+
+/// A path, good until the root has changed, to a file that we just mounted there ourselves.
+pub(super) fn inside(root: BorrowedFd<'_>, path: &str) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}/{path}", root.as_raw_fd()))
+}

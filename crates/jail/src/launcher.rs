@@ -1,0 +1,329 @@
+//! The resident launcher: creator, parent and reaper of all sandboxes of one state directory.
+//!
+//! One thread, one loop, no waiting: requests come in over a socket, spares are made when there is
+//! nothing else to do, ends of processes are seen by their pidfds. It outlives the server; when it
+//! dies itself, the kernel takes every sandbox with it.
+
+mod clients;
+mod create;
+mod slot;
+mod state;
+mod verbs;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+
+use rustix::event::epoll::{self, EventData, EventFlags};
+
+use crate::cgroup::{self, Group, Hierarchies};
+use crate::ids::{self, Map};
+use crate::proto::{Hello, IdMode, VERSION};
+use crate::spec::Network;
+use crate::workshop::Workshop;
+use crate::{blank, mounts};
+
+use clients::Clients;
+use create::{Caller, Job};
+use slot::{Ended, Slot};
+use state::StateDirectory;
+
+/// How a launcher is started.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The state directory.
+    pub state: PathBuf,
+    /// The in-sandbox daemon's program.
+    pub execd: PathBuf,
+    /// Spares to keep.
+    pub blanks: usize,
+    /// Size of the disk that a spare has, in bytes; another size costs its making at create.
+    pub disk_bytes: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let (state, execd) = (PathBuf::new(), PathBuf::new());
+        Self {
+            state,
+            execd,
+            blanks: 4,
+            disk_bytes: 10 << 30,
+        }
+    }
+}
+
+/// Spares that failed in a row before the launcher stops making more until one is asked for.
+const FAILURES_MAX: u32 = 3;
+/// How long the launcher stays without callers and sandboxes.
+const IDLE_MS: i64 = 5_000;
+/// How often it looks again at what could not be removed yet.
+const RETRY_MS: i64 = 50;
+
+/// What an epoll event is about: a kind in the high half, a number in the low half.
+mod token {
+    pub(super) const LISTENER: u64 = 0;
+    pub(super) const WORKSHOP: u64 = 1;
+    pub(super) const CLIENT: u64 = 2;
+    pub(super) const CONTROL: u64 = 3;
+    pub(super) const PROCESS: u64 = 4;
+
+    pub(super) fn of(kind: u64, number: u32) -> u64 {
+        kind << 32 | u64::from(number)
+    }
+}
+
+/// All the launcher knows.
+#[derive(Debug)]
+struct Launcher {
+    options: Options,
+    state: StateDirectory,
+    epoll: OwnedFd,
+    ids: IdMode,
+    groups: Hierarchies,
+    /// The prepared /dev.
+    devices: OwnedFd,
+    /// The sealed in-sandbox daemon.
+    program: OwnedFd,
+    workshop: Workshop,
+    /// Who waits for the workshop's answers, in order.
+    tasks: VecDeque<WorkshopClient>,
+    clients: Clients,
+    slots: BTreeMap<u32, Slot>,
+    next_slot: u32,
+    /// Living and starting sandboxes by id.
+    by_id: HashMap<String, u32>,
+    /// Those that ended and were not deleted yet.
+    ended: HashMap<String, Ended>,
+    /// Creates that wait for a spare.
+    waiting: VecDeque<Box<Job>>,
+    /// Groups whose last process the kernel has not let go yet.
+    stale_groups: Vec<Group>,
+    /// Spares that failed in a row, and the last reason.
+    failures: u32,
+    last_failure: String,
+}
+
+/// Who waits for an answer of the workshop.
+#[derive(Debug)]
+enum WorkshopClient {
+    /// The slot that gets a disk.
+    Slot(u32),
+    /// The caller who had a tree settled.
+    Caller(Caller),
+}
+
+/// Runs until there is nothing left to do: no caller and no sandbox.
+///
+/// # Errors
+/// When the host lacks what a launcher needs, or the state directory is in use.
+pub fn run(options: &Options) -> io::Result<()> {
+    let program = state::seal_program(&options.execd)?;
+    let state = StateDirectory::open(&options.state)?;
+    let ids = ids::settle()?;
+    let groups = cgroup::probe(state.id());
+    groups.remove_orphans();
+    state.remove_orphans();
+    let workshop = Workshop::start(&PathBuf::from("disk"))?;
+    let devices = mounts::device_tree(blank::STAGING)?;
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    watch(&epoll, &workshop.channel, token::of(token::WORKSHOP, 0))?;
+    let clients = Clients::listen(state::SOCKET)?;
+    watch(&epoll, clients.listener(), token::of(token::LISTENER, 0))?;
+    let mut launcher = Launcher {
+        options: options.clone(),
+        state,
+        epoll,
+        ids,
+        groups,
+        devices,
+        program,
+        workshop,
+        tasks: VecDeque::new(),
+        clients,
+        slots: BTreeMap::new(),
+        next_slot: rustix::process::getpid()
+            .as_raw_nonzero()
+            .get()
+            .unsigned_abs()
+            * 64,
+        by_id: HashMap::new(),
+        ended: HashMap::new(),
+        waiting: VecDeque::new(),
+        stale_groups: Vec::new(),
+        failures: 0,
+        last_failure: String::new(),
+    };
+    launcher.serve()
+}
+
+/// Wakes the loop when `fd` is readable or closed.
+fn watch(epoll: &OwnedFd, fd: impl AsFd, token: u64) -> io::Result<()> {
+    Ok(epoll::add(
+        epoll,
+        fd,
+        EventData::new_u64(token),
+        EventFlags::IN,
+    )?)
+}
+
+impl Launcher {
+    fn serve(&mut self) -> io::Result<()> {
+        let mut idle_ms = 0;
+        loop {
+            let wait_ms = self.patience_ms();
+            let span = rustix::event::Timespec {
+                tv_sec: wait_ms / 1000,
+                tv_nsec: wait_ms % 1000 * 1_000_000,
+            };
+            let mut events = Vec::with_capacity(64);
+            let got = epoll::wait(
+                &self.epoll,
+                rustix::buffer::spare_capacity(&mut events),
+                Some(&span),
+            );
+            match got {
+                Ok(0) => {
+                    self.remove_stale_groups();
+                    idle_ms = if self.is_idle() { idle_ms + wait_ms } else { 0 };
+                    if idle_ms >= IDLE_MS {
+                        self.leave();
+                        return Ok(());
+                    }
+                    self.refill();
+                }
+                Ok(_) => {
+                    idle_ms = 0;
+                    for event in events {
+                        self.handle(event.data.u64());
+                    }
+                }
+                Err(rustix::io::Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    /// How long the loop may sleep: not at all while spares are missing, so that requests go first
+    /// and spares are made in the gaps.
+    fn patience_ms(&self) -> i64 {
+        match (self.wants_spare(), self.stale_groups.is_empty()) {
+            (true, _) => 0,
+            (false, false) => RETRY_MS,
+            (false, true) => 1000,
+        }
+    }
+
+    fn handle(&mut self, token: u64) {
+        let (kind, number) = (token >> 32, token as u32);
+        match kind {
+            token::LISTENER => self.clients.accept(&self.epoll),
+            token::CLIENT => {
+                for call in self.clients.read(number) {
+                    self.answer(
+                        Caller {
+                            client: number,
+                            seq: call.seq,
+                        },
+                        call.request,
+                    );
+                }
+            }
+            token::CONTROL => self.hear(number),
+            token::PROCESS => self.process_ended(number),
+            _ => self.hear_workshop(),
+        }
+    }
+
+    fn hello(&self) -> Hello {
+        let (cpu, memory, pids, pause) = self.groups.can();
+        Hello {
+            version: VERSION,
+            pid: rustix::process::getpid()
+                .as_raw_nonzero()
+                .get()
+                .unsigned_abs(),
+            ids: self.ids,
+            cpu,
+            memory,
+            pids,
+            disk: true,
+            pause,
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.clients.is_empty() && self.by_id.is_empty() && self.waiting.is_empty()
+    }
+
+    fn wants_spare(&self) -> bool {
+        let spares = self.slots.values().filter(|slot| slot.is_spare()).count();
+        self.failures < FAILURES_MAX && spares < self.options.blanks
+    }
+
+    /// Makes one spare if one is missing.
+    fn refill(&mut self) {
+        if self.wants_spare() {
+            self.make_blank(Network::None, None);
+        }
+    }
+
+    /// Makes a spare, or the process for one job that no spare fits.
+    fn make_blank(&mut self, network: Network, job: Option<Box<Job>>) {
+        self.next_slot = self.next_slot.wrapping_add(1);
+        let number = self.next_slot;
+        let map = Map::of_slot(self.ids, number);
+        let made = self
+            .groups
+            .create(&number.to_string())
+            .and_then(|group| blank::make(group, &map, network));
+        let made = made.and_then(|blank| {
+            watch(
+                &self.epoll,
+                &blank.control,
+                token::of(token::CONTROL, number),
+            )?;
+            watch(&self.epoll, &blank.pidfd, token::of(token::PROCESS, number))?;
+            Ok(blank)
+        });
+        match made {
+            Ok(blank) => {
+                let mut slot = Slot::new(blank);
+                match job {
+                    Some(job) => slot.claim(job),
+                    None if self.makes_disks() => {
+                        self.order_disk(number, &mut slot, self.options.disk_bytes);
+                    }
+                    None => {}
+                }
+                self.slots.insert(number, slot);
+                self.go_on(number);
+            }
+            Err(error) => {
+                self.note_failure(&error.to_string());
+                if let Some(job) = job {
+                    self.refuse_start(&job, &error.to_string());
+                }
+            }
+        }
+    }
+
+    /// Whether writable layers are file systems of their own rather than tmpfs.
+    fn makes_disks(&self) -> bool {
+        self.ids == IdMode::OwnRange
+    }
+
+    fn remove_stale_groups(&mut self) {
+        self.stale_groups.retain(|group| !group.remove());
+    }
+
+    /// Lets spares go and takes its traces away.
+    fn leave(&mut self) {
+        for slot in std::mem::take(&mut self.slots).into_values() {
+            slot.dissolve();
+        }
+        self.groups.remove();
+        self.state.remove_socket();
+    }
+}

@@ -1,0 +1,294 @@
+//! From a request to a running daemon.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, SealFlags};
+
+use super::slot::{Slot, Stage, Tenant};
+use super::{Launcher, WorkshopClient, state};
+use crate::enter::Orders;
+use crate::proto::{Answer, Failure, FailureKind, IdMode};
+use crate::spec::{Limits, Network, Spec};
+use crate::workshop::Task;
+use crate::{blank, disk, frames, log_ring, mounts};
+
+/// A connection and the number of its request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Caller {
+    pub(super) client: u32,
+    pub(super) seq: u64,
+}
+
+/// A create under way.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) spec: Spec,
+    pub(super) caller: Caller,
+}
+
+/// Trees of the host that any sandbox may see; builds may see others.
+const PUBLIC_TREES: [&str; 7] = [
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
+];
+
+/// Connections that may wait until the daemon takes them.
+const SOCKET_BACKLOG: i32 = 1024;
+
+/// Size of /tmp and /dev/shm where memory is not limited, in bytes.
+const TMP_BYTES: u64 = 1 << 30;
+const SHM_BYTES: u64 = 64 << 20;
+
+impl Launcher {
+    pub(super) fn create(&mut self, caller: Caller, spec: Spec) {
+        if let Err(failure) = self.admit(&spec) {
+            return self.clients.send(caller, Answer::Failed(failure));
+        }
+        if let Some(status) = self.status(&spec.id) {
+            return self.clients.send(caller, Answer::Sandbox(status));
+        }
+        if self.by_id.contains_key(&spec.id) || self.waits(&spec.id) {
+            let failure = Failure::new(FailureKind::Conflict, "it is being created already");
+            return self.clients.send(caller, Answer::Failed(failure));
+        }
+        let job = Box::new(Job { spec, caller });
+        if job.spec.network == Network::Host {
+            return self.make_blank(Network::Host, Some(job));
+        }
+        self.waiting.push_back(job);
+        self.assign();
+    }
+
+    fn waits(&self, id: &str) -> bool {
+        self.waiting.iter().any(|job| job.spec.id == id)
+    }
+
+    fn admit(&self, spec: &Spec) -> Result<(), Failure> {
+        let invalid = |words: String| Err(Failure::new(FailureKind::Invalid, words));
+        let shaped = spec.id.len() == 36
+            && spec
+                .id
+                .bytes()
+                .all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+        if !shaped {
+            return invalid("the id is no UUID".to_owned());
+        }
+        if spec.layers.len() + spec.binds.len() > frames::FRAME_FDS_MAX - 8 {
+            return invalid(format!(
+                "{} layers and trees are too many",
+                spec.layers.len()
+            ));
+        }
+        let foreign = spec.binds.iter().find(|bind| {
+            !PUBLIC_TREES
+                .iter()
+                .any(|tree| bind.source == Path::new(tree))
+        });
+        match foreign {
+            Some(bind) if spec.network == Network::None => invalid(format!(
+                "{} is no tree that sandboxes may see",
+                bind.source.display()
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives waiting creates their processes, as far as there are spares.
+    pub(super) fn assign(&mut self) {
+        while let Some(job) = self.waiting.pop_front() {
+            let spare = |ready: bool| {
+                let fits = move |slot: &Slot| slot.is_spare() && (slot.ready || !ready);
+                self.slots
+                    .iter()
+                    .find(|(_, slot)| fits(slot))
+                    .map(|(number, _)| *number)
+            };
+            let number = spare(true).or_else(|| spare(false));
+            match number {
+                Some(number) => {
+                    self.by_id.insert(job.spec.id.clone(), number);
+                    if let Some(slot) = self.slots.get_mut(&number) {
+                        slot.claim(job);
+                    }
+                    self.go_on(number);
+                }
+                None => self.make_blank(Network::None, Some(job)),
+            }
+        }
+    }
+
+    /// Takes a claimed slot one step further, if it has what the step needs.
+    pub(super) fn go_on(&mut self, number: u32) {
+        let Some(mut slot) = self.slots.remove(&number) else {
+            return;
+        };
+        if let Stage::Claimed(job) = &slot.stage {
+            self.by_id.insert(job.spec.id.clone(), number);
+            let wanted = job
+                .spec
+                .limits
+                .disk_bytes
+                .unwrap_or(self.options.disk_bytes);
+            let needs_disk = self.makes_disks() && job.spec.upper.is_none();
+            if needs_disk && slot.disk.as_ref().is_none_or(|(_, bytes)| *bytes != wanted) {
+                if slot.ordered_bytes != Some(wanted) {
+                    self.order_disk(number, &mut slot, wanted);
+                }
+            } else if slot.ready {
+                self.send_in(&mut slot);
+            }
+        }
+        self.slots.insert(number, slot);
+    }
+
+    pub(super) fn order_disk(&mut self, number: u32, slot: &mut Slot, bytes: u64) {
+        let task = Task::Disk {
+            bytes,
+            owner: slot.blank.base,
+        };
+        match self.workshop.ask(&task, None) {
+            Ok(()) => {
+                slot.ordered_bytes = Some(bytes);
+                self.tasks.push_back(WorkshopClient::Slot(number));
+            }
+            Err(error) => {
+                self.note_failure(&format!("the launcher's workshop is gone: {error}"));
+                slot.kill();
+            }
+        }
+    }
+
+    /// Gives the process its orders.
+    fn send_in(&mut self, slot: &mut Slot) {
+        let Stage::Claimed(job) = std::mem::replace(&mut slot.stage, Stage::Spare) else {
+            return;
+        };
+        match self.furnish(slot, &job.spec) {
+            Ok(tenant) => slot.stage = Stage::Entering(job, tenant),
+            Err(error) => {
+                self.by_id.remove(&job.spec.id);
+                let _ = fs::remove_dir_all(state::run_folder(&job.spec.id));
+                self.refuse_start(&job, &error.to_string());
+                slot.kill();
+            }
+        }
+    }
+
+    /// Writes limits, collects what the sandbox is made of, and sends it all in.
+    fn furnish(&self, slot: &mut Slot, spec: &Spec) -> io::Result<Tenant> {
+        let mut unenforced = slot.blank.group.limit(&spec.limits)?;
+        let (_, _, kernel_pids, _) = self.groups.can();
+        if !kernel_pids {
+            // A limit per PID namespace stands in for the missing control group.
+            unenforced.retain(|name| *name != "pids");
+        }
+        let listener = listen(&spec.id)?;
+        let boot = sealed_memory("boot", &serde_json::to_vec(&spec.boot)?)?;
+        let log = log_file()?;
+        let ids = (self.ids == IdMode::OwnRange).then(|| slot.blank.user_namespace.as_fd());
+        let upper = spec
+            .upper
+            .as_deref()
+            .map(|path| self.open_upper(path, slot.blank.base));
+        let upper = upper.transpose()?;
+        let mut trees = Vec::new();
+        match (&upper, slot.disk.take()) {
+            (Some(upper), _) => trees.push(mounts::copy(upper.as_fd())?),
+            (None, Some((disk, _))) => trees.push(disk),
+            (None, None) => {}
+        }
+        let in_memory = trees.is_empty();
+        for layer in &spec.layers {
+            let layer = self.state.beneath(layer)?;
+            trees.push(mounts::sealed_copy(layer.as_fd(), ids)?);
+        }
+        for bind in &spec.binds {
+            let flags = OFlags::PATH | OFlags::CLOEXEC;
+            let tree = rustix::fs::openat(CWD, &bind.source, flags, Mode::empty())?;
+            trees.push(mounts::sealed_copy(tree.as_fd(), ids)?);
+        }
+        let default_bytes = self.options.disk_bytes;
+        let orders = orders(spec, in_memory.then_some(default_bytes), !kernel_pids);
+        let mut fds = vec![
+            self.program.as_fd(),
+            listener.as_fd(),
+            boot.as_fd(),
+            log.as_fd(),
+            self.devices.as_fd(),
+        ];
+        fds.extend(trees.iter().map(AsFd::as_fd));
+        blank::order(&slot.blank, &orders, &fds)?;
+        Ok(Tenant {
+            id: spec.id.clone(),
+            note: spec.note.clone(),
+            log,
+            unenforced: unenforced.into_iter().map(str::to_owned).collect(),
+            paused: false,
+            upper,
+            deleting: Vec::new(),
+        })
+    }
+
+    /// The folder of a build's writable layer, with what overlayfs needs in it.
+    fn open_upper(&self, path: &Path, owner: u32) -> io::Result<OwnedFd> {
+        let folder = self.state.beneath(path)?;
+        disk::add_folders(&folder, owner)?;
+        Ok(folder)
+    }
+
+    pub(super) fn refuse_start(&mut self, job: &Job, words: &str) {
+        let failure = Failure::new(FailureKind::Start, words);
+        self.clients.send(job.caller, Answer::Failed(failure));
+    }
+}
+
+fn orders(spec: &Spec, tmpfs_bytes: Option<u64>, count_pids: bool) -> Orders {
+    let Limits {
+        memory_bytes,
+        pids,
+        disk_bytes,
+        ..
+    } = spec.limits;
+    Orders {
+        layers: spec.layers.len(),
+        bind_targets: spec.binds.iter().map(|bind| bind.target.clone()).collect(),
+        tmpfs_bytes: tmpfs_bytes.map(|default| disk_bytes.unwrap_or(default)),
+        tmp_bytes: memory_bytes.map_or(TMP_BYTES, |memory| (memory / 2).max(SHM_BYTES)),
+        shm_bytes: SHM_BYTES,
+        pid_max: pids.filter(|_| count_pids),
+        own_network: spec.network == Network::None,
+    }
+}
+
+/// The socket of a sandbox's daemon: made outside, so that connecting works before the daemon runs
+/// and no path of it exists inside.
+fn listen(id: &str) -> io::Result<UnixListener> {
+    let folder = state::run_folder(id);
+    fs::create_dir(&folder)?;
+    let listener = UnixListener::bind(folder.join("execd.sock"))?;
+    rustix::net::listen(&listener, SOCKET_BACKLOG)?;
+    Ok(listener)
+}
+
+/// A small file in memory that nobody can change any more.
+fn sealed_memory(name: &str, content: &[u8]) -> io::Result<OwnedFd> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let mut file = File::from(rustix::fs::memfd_create(name, flags)?);
+    file.write_all(content)?;
+    rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(0))?;
+    let all = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
+    rustix::fs::fcntl_add_seals(&file, all)?;
+    Ok(file.into())
+}
+
+/// A log ring that its writer cannot make larger.
+fn log_file() -> io::Result<File> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let file = File::from(rustix::fs::memfd_create("log", flags)?);
+    file.set_len(log_ring::FILE_BYTES)?;
+    rustix::fs::fcntl_add_seals(&file, SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL)?;
+    Ok(file)
+}

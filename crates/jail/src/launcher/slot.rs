@@ -1,0 +1,131 @@
+//! One process of the launcher's, from spare to sandbox.
+
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::process::{Signal, WaitId, WaitIdOptions};
+
+use super::create::{Caller, Job};
+use crate::blank::Blank;
+use crate::proto::{Phase, Status};
+
+/// A process with its groups, its disk, and what it is at present.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) blank: Blank,
+    /// It said that it stands.
+    pub(super) ready: bool,
+    /// A mounted disk, and its size in bytes.
+    pub(super) disk: Option<(OwnedFd, u64)>,
+    /// A disk of this size is being made.
+    pub(super) ordered_bytes: Option<u64>,
+    pub(super) stage: Stage,
+}
+
+/// What a slot's process is at present.
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// It waits for orders.
+    Spare,
+    /// It belongs to a create and gets its orders once it and its disk are ready.
+    Claimed(Box<Job>),
+    /// It has its orders; the channel's end tells how that went.
+    Entering(Box<Job>, Tenant),
+    /// The sandbox's daemon runs in it.
+    Living(Tenant),
+}
+
+/// A sandbox.
+#[derive(Debug)]
+pub(super) struct Tenant {
+    pub(super) id: String,
+    pub(super) note: String,
+    pub(super) log: File,
+    pub(super) unenforced: Vec<String>,
+    pub(super) paused: bool,
+    /// A build's writable layer, to be settled later.
+    pub(super) upper: Option<OwnedFd>,
+    /// Who asked for its end.
+    pub(super) deleting: Vec<Caller>,
+}
+
+/// A sandbox that ended and was not deleted yet.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) tenant: Tenant,
+    pub(super) phase: Phase,
+    /// Host id of its root.
+    pub(super) base: u32,
+}
+
+impl Slot {
+    pub(super) fn new(blank: Blank) -> Self {
+        Self {
+            blank,
+            ready: false,
+            disk: None,
+            ordered_bytes: None,
+            stage: Stage::Spare,
+        }
+    }
+
+    pub(super) fn is_spare(&self) -> bool {
+        matches!(self.stage, Stage::Spare)
+    }
+
+    pub(super) fn claim(&mut self, job: Box<Job>) {
+        self.stage = Stage::Claimed(job);
+    }
+
+    /// Ends the process, whatever it is.
+    pub(super) fn kill(&self) {
+        let _ = rustix::process::pidfd_send_signal(&self.blank.pidfd, Signal::KILL);
+    }
+
+    /// Takes the ended process's status away and says how it ended.
+    pub(super) fn reap(&self) -> Phase {
+        let options = WaitIdOptions::EXITED;
+        let status = rustix::process::waitid(WaitId::PidFd(self.blank.pidfd.as_fd()), options);
+        let status = status.ok().flatten();
+        let code = status
+            .as_ref()
+            .and_then(rustix::process::WaitIdStatus::exit_status);
+        let signal = status
+            .as_ref()
+            .and_then(rustix::process::WaitIdStatus::terminating_signal);
+        let starved = self.blank.group.out_of_memory_kills() > 0;
+        match (code, signal) {
+            (Some(137), _) | (None, Some(9)) if starved => Phase::OutOfMemory,
+            (Some(code), _) => Phase::Exited(code),
+            (None, signal) => Phase::Signalled(signal.unwrap_or(0)),
+        }
+    }
+
+    /// Ends a spare and waits for its end, for a launcher that leaves.
+    pub(super) fn dissolve(self) {
+        self.kill();
+        self.reap();
+        self.blank.group.remove();
+    }
+}
+
+impl Tenant {
+    pub(super) fn status(&self, phase: Phase) -> Status {
+        let (id, note) = (self.id.clone(), self.note.clone());
+        Status {
+            id,
+            note,
+            phase,
+            unenforced: self.unenforced.clone(),
+        }
+    }
+
+    /// Its status while it lives.
+    pub(super) fn living(&self) -> Status {
+        self.status(if self.paused {
+            Phase::Paused
+        } else {
+            Phase::Running
+        })
+    }
+}

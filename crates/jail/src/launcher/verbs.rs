@@ -1,0 +1,311 @@
+//! What the launcher does when it is asked, and when its processes speak or end.
+
+use std::fs;
+use std::io;
+
+use super::create::Caller;
+use super::slot::{Ended, Slot, Stage, Tenant};
+use super::{FAILURES_MAX, Launcher, WorkshopClient, state};
+use crate::enter::StepError;
+use crate::proto::{Answer, Failure, FailureKind, Phase, Request, Status};
+use crate::workshop::Task;
+use crate::{blank, frames, log_ring};
+
+impl Launcher {
+    pub(super) fn answer(&mut self, caller: Caller, request: Request) {
+        let answer = match request {
+            Request::Hello => Answer::Hello(self.hello()),
+            Request::Create(spec) => return self.create(caller, *spec),
+            Request::List => Answer::Sandboxes(self.list()),
+            Request::Pause(id) => self.freeze(&id, true),
+            Request::Resume(id) => self.freeze(&id, false),
+            Request::Delete(id) => match self.delete(caller, &id) {
+                Some(answer) => answer,
+                None => return,
+            },
+            Request::Settle(id) => match self.settle(caller, &id) {
+                Ok(()) => return,
+                Err(failure) => Answer::Failed(failure),
+            },
+            Request::Log(id) => self.log(&id),
+        };
+        self.clients.send(caller, answer);
+    }
+
+    fn living(&self, id: &str) -> Option<&Tenant> {
+        match &self.slots.get(self.by_id.get(id)?)?.stage {
+            Stage::Living(tenant) => Some(tenant),
+            _ => None,
+        }
+    }
+
+    pub(super) fn status(&self, id: &str) -> Option<Status> {
+        let ended = || {
+            self.ended
+                .get(id)
+                .map(|ended| ended.tenant.status(ended.phase))
+        };
+        self.living(id).map(Tenant::living).or_else(ended)
+    }
+
+    fn list(&self) -> Vec<Status> {
+        let living = self.slots.values().filter_map(|slot| match &slot.stage {
+            Stage::Living(tenant) => Some(tenant.living()),
+            _ => None,
+        });
+        let ended = self
+            .ended
+            .values()
+            .map(|ended| ended.tenant.status(ended.phase));
+        living.chain(ended).collect()
+    }
+
+    fn freeze(&mut self, id: &str, frozen: bool) -> Answer {
+        let Some(slot) = self
+            .by_id
+            .get(id)
+            .and_then(|number| self.slots.get_mut(number))
+        else {
+            return not_found(id);
+        };
+        let Stage::Living(tenant) = &mut slot.stage else {
+            return failed(FailureKind::Conflict, "it is not running yet");
+        };
+        match slot.blank.group.freeze(frozen) {
+            Ok(()) => {
+                tenant.paused = frozen;
+                Answer::Sandbox(tenant.living())
+            }
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => failed(
+                FailureKind::Unsupported,
+                "pausing needs a version 2 control group hierarchy",
+            ),
+            Err(error) => failed(FailureKind::Conflict, &format!("freeze: {error}")),
+        }
+    }
+
+    /// Ends a sandbox; the answer comes with the end of its process unless it is known now.
+    fn delete(&mut self, caller: Caller, id: &str) -> Option<Answer> {
+        if self.ended.remove(id).is_some() {
+            self.forget_folder(id);
+            return Some(Answer::Done);
+        }
+        let waiting = self.waiting.iter().position(|job| job.spec.id == id);
+        if let Some(job) = waiting.and_then(|at| self.waiting.remove(at)) {
+            self.refuse_start(&job, "it was deleted before it was made");
+            return Some(Answer::Done);
+        }
+        let Some(slot) = self
+            .by_id
+            .get(id)
+            .and_then(|number| self.slots.get_mut(number))
+        else {
+            return Some(Answer::Done);
+        };
+        slot.kill();
+        match &mut slot.stage {
+            Stage::Living(tenant) | Stage::Entering(_, tenant) => {
+                tenant.deleting.push(caller);
+                None
+            }
+            Stage::Claimed(_) | Stage::Spare => Some(Answer::Done),
+        }
+    }
+
+    fn settle(&mut self, caller: Caller, id: &str) -> Result<(), Failure> {
+        let ended = self.ended.get(id);
+        let ended = ended.ok_or_else(|| Failure::new(FailureKind::Conflict, "it has not ended"))?;
+        let Some(upper) = &ended.tenant.upper else {
+            return Err(Failure::new(
+                FailureKind::Conflict,
+                "its files went with it",
+            ));
+        };
+        let task = Task::Settle { base: ended.base };
+        self.workshop
+            .ask(&task, Some(upper))
+            .map_err(|error| Failure::new(FailureKind::Start, error.to_string()))?;
+        self.tasks.push_back(WorkshopClient::Caller(caller));
+        Ok(())
+    }
+
+    fn log(&self, id: &str) -> Answer {
+        let ended = || self.ended.get(id).map(|ended| &ended.tenant);
+        let Some(tenant) = self.living(id).or_else(ended) else {
+            return not_found(id);
+        };
+        match log_ring::read_tail(&tenant.log) {
+            Ok(tail) => Answer::Log(String::from_utf8_lossy(&tail).into_owned()),
+            Err(error) => failed(FailureKind::Conflict, &format!("read its log: {error}")),
+        }
+    }
+
+    /// A process spoke: it is ready, or it failed; a closed channel of one that had its orders means
+    /// that the daemon runs (or that the process died, which its pidfd tells).
+    pub(super) fn hear(&mut self, number: u32) {
+        let Some(slot) = self.slots.get_mut(&number) else {
+            return;
+        };
+        match frames::receive(&slot.blank.control, false) {
+            Ok(Some((bytes, _))) if bytes == blank::READY => {
+                slot.ready = true;
+                self.failures = 0;
+                self.go_on(number);
+                self.assign();
+            }
+            Ok(Some((bytes, _))) => {
+                let words = serde_json::from_slice::<StepError>(&bytes)
+                    .map_or_else(|_| "it sent nonsense".to_owned(), |error| error.to_string());
+                self.failed_inside(number, &words);
+            }
+            Ok(None) | Err(_) => {
+                let _ = rustix::event::epoll::delete(&self.epoll, &slot.blank.control);
+                self.entered(number);
+            }
+        }
+    }
+
+    fn entered(&mut self, number: u32) {
+        let Some(mut slot) = self.slots.remove(&number) else {
+            return;
+        };
+        slot.stage = match slot.stage {
+            Stage::Entering(job, tenant) => {
+                self.clients
+                    .send(job.caller, Answer::Sandbox(tenant.living()));
+                Stage::Living(tenant)
+            }
+            other => other,
+        };
+        self.slots.insert(number, slot);
+    }
+
+    /// A step failed inside; the process is about to exit.
+    fn failed_inside(&mut self, number: u32, words: &str) {
+        let Some(mut slot) = self.slots.remove(&number) else {
+            return;
+        };
+        match std::mem::replace(&mut slot.stage, Stage::Spare) {
+            Stage::Claimed(job) | Stage::Entering(job, _) => {
+                self.by_id.remove(&job.spec.id);
+                self.forget_folder(&job.spec.id);
+                self.refuse_start(&job, words);
+            }
+            Stage::Spare | Stage::Living(_) => {}
+        }
+        self.note_failure(words);
+        self.slots.insert(number, slot);
+    }
+
+    /// A process ended: takes away what it had and tells who cares.
+    pub(super) fn process_ended(&mut self, number: u32) {
+        // Its last words may still lie in the channel.
+        self.hear(number);
+        let Some(slot) = self.slots.remove(&number) else {
+            return;
+        };
+        let phase = slot.reap();
+        let Slot { blank, stage, .. } = slot;
+        if !blank.group.remove() {
+            self.stale_groups.push(blank.group);
+        }
+        match stage {
+            Stage::Spare => {}
+            Stage::Claimed(job) => {
+                self.by_id.remove(&job.spec.id);
+                self.refuse_start(&job, "its process ended before it was started");
+            }
+            Stage::Living(tenant) | Stage::Entering(_, tenant) => {
+                self.by_id.remove(&tenant.id);
+                self.bury(tenant, phase, blank.base);
+            }
+        }
+    }
+
+    fn bury(&mut self, mut tenant: Tenant, phase: Phase, base: u32) {
+        let callers = std::mem::take(&mut tenant.deleting);
+        if callers.is_empty() {
+            self.clients
+                .announce(&Answer::Sandbox(tenant.status(phase)));
+            self.ended.insert(
+                tenant.id.clone(),
+                Ended {
+                    tenant,
+                    phase,
+                    base,
+                },
+            );
+            return;
+        }
+        self.forget_folder(&tenant.id);
+        for caller in callers {
+            self.clients.send(caller, Answer::Done);
+        }
+    }
+
+    pub(super) fn hear_workshop(&mut self) {
+        loop {
+            match self.workshop.answer() {
+                Ok(None) => return,
+                Err(error) => {
+                    self.note_failure(&format!("the launcher's workshop is gone: {error}"));
+                    let _ = rustix::event::epoll::delete(&self.epoll, &self.workshop.channel);
+                    return;
+                }
+                Ok(Some(answer)) => self.deliver(answer),
+            }
+        }
+    }
+
+    fn deliver(&mut self, answer: Result<Option<std::os::fd::OwnedFd>, String>) {
+        match (self.tasks.pop_front(), answer) {
+            (Some(WorkshopClient::Slot(number)), Ok(Some(disk))) => {
+                if let Some(slot) = self.slots.get_mut(&number) {
+                    slot.disk = slot.ordered_bytes.take().map(|bytes| (disk, bytes));
+                    self.go_on(number);
+                }
+            }
+            (Some(WorkshopClient::Slot(number)), answer) => {
+                let words = answer.err().unwrap_or_else(|| "no disk came".to_owned());
+                self.failed_inside(number, &words);
+                if let Some(slot) = self.slots.get(&number) {
+                    slot.kill();
+                }
+            }
+            (Some(WorkshopClient::Caller(caller)), Ok(_)) => {
+                self.clients.send(caller, Answer::Done);
+            }
+            (Some(WorkshopClient::Caller(caller)), Err(words)) => {
+                self.clients
+                    .send(caller, failed(FailureKind::Start, &words));
+            }
+            (None, _) => {}
+        }
+    }
+
+    /// Counts spares that failed in a row; after a few the launcher waits until one is asked for, so
+    /// that a host that lost an ability is not kept busy by it.
+    #[expect(
+        clippy::print_stderr,
+        reason = "the launcher's log is its standard error"
+    )]
+    pub(super) fn note_failure(&mut self, words: &str) {
+        self.failures = (self.failures + 1).min(FAILURES_MAX);
+        if self.last_failure != words {
+            eprintln!("barchan-jail: {words}");
+            words.clone_into(&mut self.last_failure);
+        }
+    }
+
+    fn forget_folder(&self, id: &str) {
+        let _ = fs::remove_dir_all(state::run_folder(id));
+    }
+}
+
+fn failed(kind: FailureKind, words: &str) -> Answer {
+    Answer::Failed(Failure::new(kind, words))
+}
+
+fn not_found(id: &str) -> Answer {
+    failed(FailureKind::NotFound, &format!("no sandbox {id}"))
+}

@@ -1,0 +1,169 @@
+//! Pure. The words between the native runtime and the launcher: one JSON object per line, over a
+//! Unix stream socket in a directory that only the two may enter.
+
+use serde::{Deserialize, Serialize};
+
+use crate::spec::Spec;
+
+/// Raised with every change that an older side would misread. A server that finds a launcher of
+/// another version lets it finish its sandboxes and says so.
+pub const VERSION: u32 = 1;
+
+/// Longest line either side accepts, in bytes.
+pub const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// A request with the number that its answer carries.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Call {
+    /// Chosen by the caller, not 0.
+    pub seq: u64,
+    /// What is asked.
+    pub request: Request,
+}
+
+/// What can be asked.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    /// Who is there? Answered by [`Answer::Hello`].
+    Hello,
+    /// Make a sandbox. Answered by [`Answer::Sandbox`] once its daemon runs.
+    Create(Box<Spec>),
+    /// All sandboxes. Answered by [`Answer::Sandboxes`].
+    List,
+    /// Stop its processes from running.
+    Pause(String),
+    /// Let them run on.
+    Resume(String),
+    /// End it and forget it. An unknown id is a success.
+    Delete(String),
+    /// Give the files of an ended build to id 0 upwards, as stored layers are.
+    Settle(String),
+    /// The tail of its entrypoint's output. Answered by [`Answer::Log`].
+    Log(String),
+}
+
+/// What the launcher says.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Message {
+    /// The number of the call; 0 for an event.
+    pub seq: u64,
+    /// What is said.
+    pub answer: Answer,
+}
+
+/// Answers and events.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// To [`Request::Hello`].
+    Hello(Hello),
+    /// A sandbox as it stands; with `seq` 0 the event that it changed.
+    Sandbox(Status),
+    /// To [`Request::List`].
+    Sandboxes(Vec<Status>),
+    /// To [`Request::Log`]; hostile bytes, made valid UTF-8.
+    Log(String),
+    /// Done, nothing to add.
+    Done,
+    /// Not done.
+    Failed(Failure),
+}
+
+/// What this launcher is and can enforce.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// [`VERSION`] of the launcher.
+    pub version: u32,
+    /// Process id, for messages.
+    pub pid: u32,
+    /// How ids inside map to ids outside.
+    pub ids: IdMode,
+    /// CPU time can be limited.
+    pub cpu: bool,
+    /// Memory can be limited by the kernel.
+    pub memory: bool,
+    /// Processes can be limited.
+    pub pids: bool,
+    /// The writable layer can be limited.
+    pub disk: bool,
+    /// Sandboxes can be paused.
+    pub pause: bool,
+}
+
+/// How ids inside a sandbox map to ids of the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IdMode {
+    /// Each sandbox has 65,536 ids of its own.
+    OwnRange,
+    /// All sandboxes share the user's subordinate ids.
+    SharedRange,
+    /// Only root exists inside; it is the user outside.
+    Single,
+}
+
+/// A sandbox as it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    /// Which one.
+    pub id: String,
+    /// The caller's own words, from its spec.
+    pub note: String,
+    /// Where it stands.
+    pub phase: Phase,
+    /// Limits of the spec that this host does not enforce.
+    pub unenforced: Vec<String>,
+}
+
+/// Where a sandbox stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Its daemon runs.
+    Running,
+    /// Its processes stand still.
+    Paused,
+    /// Its daemon exited with this code.
+    Exited(i32),
+    /// Its daemon was ended by this signal.
+    Signalled(i32),
+    /// The kernel killed its entrypoint or daemon for want of memory.
+    OutOfMemory,
+}
+
+/// Why a request was not done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// What callers decide by.
+    pub kind: FailureKind,
+    /// The step that failed and why, for the operator.
+    pub message: String,
+}
+
+/// The kinds of failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// The request names no sandbox of this launcher.
+    NotFound,
+    /// It is not in a state for this.
+    Conflict,
+    /// This host cannot do it.
+    Unsupported,
+    /// A step on the way into the sandbox failed.
+    Start,
+    /// The request itself is wrong.
+    Invalid,
+}
+
+impl Failure {
+    /// A failure of a kind.
+    #[must_use]
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+        }
+    }
+}
