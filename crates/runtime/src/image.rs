@@ -43,7 +43,8 @@ pub struct ResolvedImage {
     /// Host folders to bind over the stacked layers, in this order: recursively, read-only, nosuid,
     /// nodev. Their mount points exist in the layers.
     pub binds: Vec<Bind>,
-    /// Layer directories, the topmost first; never empty. Owners are as the sandbox's root sees them.
+    /// Layer directories, the topmost first; never empty. Owners are as the sandbox's root sees
+    /// them.
     pub layers: Vec<PathBuf>,
     /// The image's environment, without PATH.
     pub env: BTreeMap<String, String>,

@@ -1,5 +1,5 @@
-//! What the host's package clients are told: mirrors, proxies, certificates, credentials. A build is
-//! given it as environment and read-only files, and none of it becomes part of an image.
+//! What the host's package clients are told: mirrors, proxies, certificates, credentials. A build
+//! is given it as environment and read-only files, and none of it becomes part of an image.
 
 mod netrc;
 mod npmrc;

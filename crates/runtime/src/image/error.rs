@@ -15,7 +15,8 @@ pub enum ImageError {
     },
     /// A name that cannot be an image's name in the store.
     #[error(
-        "'{name}' cannot name an image: use 1 to 64 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit"
+        "'{name}' cannot name an image: use 1 to 64 of a-z, 0-9, '.', '_' and '-', beginning with \
+         a letter or digit"
     )]
     Name {
         /// What was given, shortened.

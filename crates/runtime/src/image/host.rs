@@ -1,8 +1,8 @@
 //! The image `host`: this machine's own system folders, read-only, on a skeleton of ours.
 //!
-//! It needs no download. Programs find what they need under `/usr`; of `/etc` they get the few files
-//! listed in [`skeleton`], so one that keeps its settings elsewhere in `/etc` needs an image of its
-//! own.
+//! It needs no download. Programs find what they need under `/usr`; of `/etc` they get the few
+//! files listed in [`skeleton`], so one that keeps its settings elsewhere in `/etc` needs an image
+//! of its own.
 
 mod fingerprint;
 mod python;

@@ -4,5 +4,6 @@ mod builds;
 mod host;
 mod hostile;
 mod overlay_builder;
+mod packages;
 mod store;
 mod world;

@@ -1,4 +1,5 @@
 //! Tests of runtimes and images against real disks and processes.
 
-#[cfg(test)]
+#![cfg(test)]
+
 mod image;

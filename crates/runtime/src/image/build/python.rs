@@ -1,4 +1,5 @@
-//! Pythons outside the host's `/usr`, and a pip to begin with: what a recipe on `host` falls back to.
+//! Pythons outside the host's `/usr`, and a pip to begin with: what a recipe on `host` falls back
+//! to.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -10,7 +10,7 @@ use crate::image::{VENV, clients::GIVEN};
 /// Where global Node packages go.
 pub(super) const NPM_PREFIX: &str = "/opt/npm";
 /// Where an interpreter from outside the host's `/usr` is copied to.
-pub(super) const PYTHON_COPY: &str = "/opt/python";
+const PYTHON_COPY: &str = "/opt/python";
 
 const MINUTE: Duration = Duration::from_secs(60);
 const INSTALL_TIMEOUT: Duration = Duration::from_secs(45 * 60);
@@ -22,9 +22,13 @@ pub(super) enum Venv {
     Kept,
     /// A new one, with this interpreter or the first in PATH.
     New(Option<String>),
-    /// A new one, with an interpreter that is shown at `/run/build/python` and copied first; its
-    /// path there.
-    Copied(String),
+    /// A new one, with an interpreter that is copied first; it is shown at `/run/build/python`.
+    Copied {
+        /// Where the host has its tree.
+        prefix: String,
+        /// The interpreter beneath that.
+        exe: String,
+    },
 }
 
 /// The steps of a recipe, in order. `env` is what the image and the host's package clients say.
@@ -93,15 +97,16 @@ impl List {
     }
 
     fn python(&mut self, venv: &Venv, complete: bool, requirements: &[u8]) {
-        if let Venv::Copied(_) = venv {
+        if let Venv::Copied { prefix, exe } = venv {
             let title = format!("copying Python to {PYTHON_COPY}");
-            let args = [format!("{GIVEN}/python"), PYTHON_COPY.to_owned()];
+            let source = format!("{GIVEN}/python");
+            let args = [source, prefix.clone(), PYTHON_COPY.to_owned(), exe.clone()];
             self.shell(&title, include_str!("copy_python.sh"), &args, 10 * MINUTE);
         }
         let exe = match venv {
             Venv::Kept => None,
             Venv::New(exe) => Some(exe.clone().unwrap_or_default()),
-            Venv::Copied(exe) => Some(exe.clone()),
+            Venv::Copied { exe, .. } => Some(format!("{PYTHON_COPY}/{exe}")),
         };
         if let Some(exe) = exe {
             let args = [VENV.to_owned(), exe];
@@ -126,7 +131,8 @@ impl List {
         self.shell(&title, &script, &[], INSTALL_TIMEOUT);
         // Some packages hold files that no version compiles; that is their own affair.
         let script = format!(
-            "{VENV}/bin/python -m compileall -qq -j 0 --invalidation-mode unchecked-hash {VENV}/lib || true"
+            "{VENV}/bin/python -m compileall -qq -j 0 --invalidation-mode unchecked-hash \
+             {VENV}/lib || true"
         );
         self.shell("compiling Python files", &script, &[], INSTALL_TIMEOUT);
     }
@@ -199,7 +205,10 @@ mod tests {
 
     #[test]
     fn a_new_environment_is_made_before_anything_goes_into_it() {
-        let venv = Venv::Copied("/opt/python/bin/python3".to_owned());
+        let venv = Venv::Copied {
+            prefix: "/p".to_owned(),
+            exe: "bin/python3".to_owned(),
+        };
         let steps = plan("pip=['y']\npip_complete=true", &venv);
         let titles: Vec<_> = steps.iter().map(|step| step.title.as_str()).collect();
         assert_eq!(

@@ -105,7 +105,8 @@ mod tests {
     fn what_says_where_packages_come_from_is_taken_and_nothing_else() {
         let found = parse(
             "# mirror\n[global]\nindex-url = https://a.test/simple\nuser = true\ncache-dir=/c\n\
-             [freeze]\ntimeout = 1\n[install]\nTimeout: 99\nfind_links =\n    /wheels\n    ; no\n    https://b.test/x\n\
+             [freeze]\ntimeout = 1\n[install]\nTimeout: 99\nfind_links =\n    /wheels\n    ; no\n \
+             https://b.test/x\n\
              user = yes\n   continued\n",
         );
         let want = [

@@ -1,4 +1,4 @@
-//! A builder out of the tools that every system has: a user and mount namespace, an overlay, chroot.
+//! A builder out of tools that every system has: a user and mount namespace, an overlay, chroot.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -68,9 +68,12 @@ fn text(job: &BuildJob) -> String {
     let mut text = format!(
         "root={scratch}/root\n\
          mount --make-rprivate /\n\
-         mount -t overlay overlay -o userxattr,lowerdir={},upperdir={scratch}/upper,workdir={scratch}/work $root\n\
+         dirs=upperdir={scratch}/upper,workdir={scratch}/work\n\
+         mount -t overlay overlay -o userxattr,lowerdir={},$dirs $root\n\
          for folder in run tmp dev; do mount -t tmpfs tmpfs $root/$folder; done\n\
-         for node in null zero full random urandom; do : >$root/dev/$node; mount --bind /dev/$node $root/dev/$node; done\n\
+         for node in dev/null dev/zero dev/full dev/random dev/urandom; do\n\
+         : >$root/$node; mount --bind /$node $root/$node\n\
+         done\n\
          mkdir $root/dev/shm; chmod 1777 $root/dev/shm $root/tmp; mkdir -p $root/run/build\n\
          ln -s /proc/self/fd $root/dev/fd\n\
          mount -t proc proc $root/proc\n",

@@ -7,8 +7,8 @@ use std::path::Path;
 use super::workplace::Workplace;
 use super::{BuildRequest, failed, given};
 use crate::image::Bind;
-use crate::image::build::python::{self, Found};
-use crate::image::build::steps::{PYTHON_COPY, Venv, given_name};
+use crate::image::build::python;
+use crate::image::build::steps::{Venv, given_name};
 use crate::image::clients::{Clients, GIVEN};
 use crate::image::disk;
 use crate::image::error::ImageError;
@@ -40,12 +40,12 @@ pub(super) async fn venv(
         );
         return Err(failed(request, reason));
     };
-    let Found { prefix, .. } = &found;
+    let (prefix, exe) = (found.prefix.display().to_string(), found.exe());
     clients.binds.push(Bind {
-        source: prefix.clone(),
+        source: found.prefix,
         target: given("python"),
     });
-    Ok(Venv::Copied(format!("{PYTHON_COPY}/{}", found.exe())))
+    Ok(Venv::Copied { prefix, exe })
 }
 
 /// Lends a pip where the distribution split it off from Python: one of another interpreter, or the
