@@ -1,0 +1,251 @@
+//! The command line: every command with its flags.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args as Flags, Parser, Subcommand};
+
+use crate::parse;
+
+/// Sandboxes for AI agents: start in milliseconds, run anything, throw away.
+#[derive(Debug, Parser)]
+#[command(
+    name = "barchan",
+    version,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command understands.
+#[derive(Debug, Clone, Flags)]
+pub(crate) struct Global {
+    /// Server to use: http://host:port or unix:/path. Without one, a private server is started
+    #[arg(long, global = true, env = "BARCHAN_SERVER", value_name = "ADDRESS")]
+    pub(crate) server: Option<String>,
+    /// Key of that server
+    #[arg(
+        long,
+        global = true,
+        env = "BARCHAN_API_KEY",
+        hide_env_values = true,
+        value_name = "KEY"
+    )]
+    pub(crate) api_key: Option<String>,
+    /// Folder of the private server's state
+    #[arg(long, global = true, env = barchan_wire::local::STATE_DIR_ENV, value_name = "DIR")]
+    pub(crate) state_dir: Option<PathBuf>,
+    /// Print data as JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a command in a fresh sandbox and delete it afterwards
+    Run(Run),
+    /// Make a sandbox that stays, and print its id
+    Create(Create),
+    /// Show sandboxes
+    #[command(visible_alias = "ls")]
+    List(List),
+    /// Run a command in a sandbox
+    Exec(Exec),
+    /// Copy a file into a sandbox or out of it
+    Cp(Cp),
+    /// Delete sandboxes
+    #[command(visible_alias = "rm")]
+    Kill(Kill),
+    /// Build, show and remove images
+    #[command(subcommand)]
+    Image(Image),
+    /// Run a server
+    Serve(Serve),
+    /// Write a settings file with every setting explained
+    InitConfig(InitConfig),
+    /// Tell what isolation this host offers and what is missing
+    Doctor,
+    /// Print the completion script of a shell
+    Completion(Completion),
+}
+
+/// What a sandbox is made of and what it may use.
+#[derive(Debug, Clone, Flags)]
+pub(crate) struct Sandbox {
+    /// Image to start from
+    #[arg(long, short, default_value = "host", value_name = "NAME")]
+    pub(crate) image: String,
+    /// Environment of the sandbox; may repeat
+    #[arg(long, short, value_parser = parse::pair, value_name = "KEY=VALUE")]
+    pub(crate) env: Vec<(String, String)>,
+    /// CPU limit in cores, such as 0.5 or 2
+    #[arg(long, value_name = "CORES")]
+    pub(crate) cpu: Option<String>,
+    /// Memory limit, such as 512Mi or 2Gi
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<String>,
+    /// Limit of what it may write to its file system, such as 1Gi
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) disk: Option<String>,
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) sandbox: Sandbox,
+    /// Longest the command may take, such as 30s, 5m or 1h
+    #[arg(long, default_value = "1h", value_parser = parse::duration, value_name = "TIME")]
+    pub(crate) timeout: Duration,
+    /// Folder in which the command starts
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<String>,
+    /// Command and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+    pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct Create {
+    #[command(flatten)]
+    pub(crate) sandbox: Sandbox,
+    /// When it deletes itself, such as 10m or 2h (at least 1m); `never` keeps it
+    #[arg(long, default_value = "1h", value_parser = parse::lifetime, value_name = "TIME")]
+    pub(crate) timeout: parse::Lifetime,
+    /// Label to find it by; may repeat
+    #[arg(long, short, value_parser = parse::pair, value_name = "KEY=VALUE")]
+    pub(crate) label: Vec<(String, String)>,
+    /// First program and its arguments; the sandbox ends when it does
+    #[arg(trailing_var_arg = true, value_name = "CMD")]
+    pub(crate) entrypoint: Vec<String>,
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct List {
+    /// Only this state, such as Running; may repeat
+    #[arg(long, value_name = "STATE")]
+    pub(crate) state: Vec<String>,
+    /// Only with this label; may repeat
+    #[arg(long, short, value_parser = parse::pair, value_name = "KEY=VALUE")]
+    pub(crate) label: Vec<(String, String)>,
+    /// Print ids only
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct Exec {
+    /// Environment of the command; may repeat
+    #[arg(long, short, value_parser = parse::pair, value_name = "KEY=VALUE")]
+    pub(crate) env: Vec<(String, String)>,
+    /// Longest the command may take, such as 30s or 5m
+    #[arg(long, value_parser = parse::duration, value_name = "TIME")]
+    pub(crate) timeout: Option<Duration>,
+    /// Folder in which the command starts
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<String>,
+    /// Sandbox, by id or the beginning of one
+    pub(crate) id: String,
+    /// Command and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+    pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct Cp {
+    /// Where from: a local path, or ID:/path in a sandbox
+    pub(crate) source: String,
+    /// Where to: a local path, or ID:/path in a sandbox
+    pub(crate) destination: String,
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct Kill {
+    /// Sandboxes, by id or the beginning of one
+    #[arg(required = true, value_name = "ID")]
+    pub(crate) ids: Vec<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Image {
+    /// Build an image from a recipe; what is built already is not built again
+    Build {
+        /// Name of a recipe that comes with the program, or path of a TOML file
+        recipe: String,
+    },
+    /// Show the images in the store
+    #[command(visible_alias = "ls")]
+    List,
+    /// Remove images from the store
+    Rm {
+        /// Names of images
+        #[arg(required = true, value_name = "NAME")]
+        names: Vec<String>,
+    },
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct Serve {
+    /// Settings file
+    #[arg(long, short, value_name = "PATH")]
+    pub(crate) config: Option<PathBuf>,
+    /// For one user: the Unix socket only, and an end when nothing is left to do
+    #[arg(long)]
+    pub(crate) private: bool,
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct InitConfig {
+    /// File to write
+    #[arg(default_value = "barchan.toml")]
+    pub(crate) path: PathBuf,
+    /// What the settings are for
+    #[arg(long, default_value = "native", value_name = "NAME")]
+    pub(crate) example: String,
+    /// Overwrite the file when it exists
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct Completion {
+    /// Shell to complete for
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn what_follows_the_command_is_its_own() {
+        for line in [
+            "barchan run -- sh -c x --json",
+            "barchan run sh -c x --json",
+            "barchan run --image a sh -c x --json",
+        ] {
+            let args = Args::parse_from(line.split(' '));
+            let Command::Run(run) = args.command else {
+                panic!("{line}")
+            };
+            assert_eq!(run.command, ["sh", "-c", "x", "--json"], "{line}");
+            assert!(!args.global.json, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_key_of_the_environment_is_not_shown_in_help() {
+        let help = Args::command().render_long_help().to_string();
+        assert!(help.contains("BARCHAN_API_KEY]"), "{help}");
+    }
+}

@@ -1,0 +1,53 @@
+//! One file per command; this one sends each on its way.
+
+mod completion;
+mod cp;
+mod create;
+mod exec;
+mod init_config;
+mod kill;
+mod list;
+mod run;
+mod stream;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::args::{Args, Command};
+use crate::output::{Output, is_broken_pipe};
+
+/// The exit code when a command in a sandbox could not be run or watched to its end. Its own codes
+/// are passed on unchanged, so ours must be one that few programs use.
+const NOT_RUN: u8 = 125;
+/// The exit code of a program whose reader went away, as the shell reports it.
+const BROKEN_PIPE: u8 = 128 + 13;
+
+/// Carries out a command and gives the program's exit code.
+pub(crate) async fn run(args: Args, output: &Output) -> ExitCode {
+    let global = &args.global;
+    let failure = match args.command {
+        Command::Run(_) | Command::Exec(_) => NOT_RUN,
+        _ => 1,
+    };
+    let done = match args.command {
+        Command::Run(flags) => run::run(global, flags, output).await,
+        Command::Create(flags) => ok(create::run(global, flags, output).await),
+        Command::List(flags) => ok(list::run(global, flags, output).await),
+        Command::Exec(flags) => exec::run(global, flags, output).await,
+        Command::Cp(flags) => cp::run(global, &flags, output).await,
+        Command::Kill(flags) => kill::run(global, flags, output).await,
+        Command::InitConfig(flags) => ok(init_config::run(&flags, output)),
+        Command::Image(_) | Command::Serve(_) | Command::Doctor => Ok(1),
+        Command::Completion(flags) => ok(completion::run(&flags, output)),
+    };
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(error) if is_broken_pipe(&error) => ExitCode::from(BROKEN_PIPE),
+        Err(error) => output.fail(&error, failure),
+    }
+}
+
+fn ok(done: Result<()>) -> Result<u8> {
+    done.map(|()| 0)
+}

@@ -1,0 +1,27 @@
+//! `barchan exec`: a command in a sandbox that is there.
+
+use anyhow::{Context, Result};
+use barchan_wire::execd::command::CommandRequest;
+
+use super::run::milliseconds;
+use super::stream::{self, Finish};
+use crate::args::{Exec, Global};
+use crate::output::Output;
+use crate::server;
+use crate::stop::Stop;
+
+pub(super) async fn run(global: &Global, flags: Exec, output: &Output) -> Result<u8> {
+    let client = server::connect(global).await?;
+    let id = server::find(&client, &flags.id).await?;
+    let mut stop = Stop::listen().context("cannot listen for signals")?;
+    let request = CommandRequest {
+        argv: Some(flags.command),
+        cwd: flags.cwd,
+        timeout: flags.timeout.map(milliseconds),
+        envs: flags.env.into_iter().collect(),
+        ..CommandRequest::default()
+    };
+    match stream::run(&client.sandbox(&id), &request, &mut stop, output).await? {
+        Finish::Ended(code) | Finish::Stopped(code) => Ok(code),
+    }
+}

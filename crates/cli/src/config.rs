@@ -1,0 +1,127 @@
+//! What the program reads from its surroundings: environment, settings file, terminal.
+
+use std::env;
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use barchan_server::config as server;
+use barchan_wire::secret::Secret;
+use serde::Deserialize;
+
+use crate::args::Global;
+
+/// Largest settings file, in bytes.
+const SETTINGS_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Which server the user's settings name: `client.toml` in the user's configuration folder.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    server: Option<String>,
+    api_key: Option<Secret>,
+}
+
+/// The server that is to be used.
+#[derive(Debug)]
+pub(crate) enum Choice {
+    /// The one that a flag, the environment or the settings name.
+    Named {
+        /// Its address.
+        address: String,
+        /// Its key.
+        key: Option<Secret>,
+    },
+    /// The user's own, in this state directory.
+    Private(PathBuf),
+}
+
+impl Choice {
+    /// The nearest word wins: flag, environment, settings; else the private server.
+    pub(crate) fn of(global: &Global) -> Result<Self> {
+        let settings = settings()?;
+        let key = global
+            .api_key
+            .as_ref()
+            .map(Secret::new)
+            .or(settings.api_key);
+        match global.server.clone().or(settings.server) {
+            Some(address) => Ok(Self::Named { address, key }),
+            None => state_dir(global).map(Self::Private),
+        }
+    }
+}
+
+/// The state directory of this user: the flag's, else what the server's settings say.
+pub(crate) fn state_dir(global: &Global) -> Result<PathBuf> {
+    match &global.state_dir {
+        Some(path) => std::path::absolute(path).context("cannot tell where we are"),
+        None => Ok(server::state_dir(&server::Settings::load(None)?)),
+    }
+}
+
+/// The folder of the guests, where the operator names one.
+pub(crate) fn guests_dir() -> Option<PathBuf> {
+    path("BARCHAN_GUESTS_DIR")
+}
+
+fn settings() -> Result<Settings> {
+    let own = path("HOME").map(|home| home.join(".config"));
+    let Some(folder) = path("XDG_CONFIG_HOME").or(own) else {
+        return Ok(Settings::default());
+    };
+    let file = folder.join("barchan/client.toml");
+    let size = match std::fs::metadata(&file) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(Settings::default());
+        }
+        found => found
+            .with_context(|| format!("cannot look at {}", file.display()))?
+            .len(),
+    };
+    if size > SETTINGS_BYTES_MAX {
+        bail!(
+            "{} is larger than {SETTINGS_BYTES_MAX} bytes; is it the right file?",
+            file.display()
+        );
+    }
+    let text = std::fs::read_to_string(&file)
+        .with_context(|| format!("cannot read {}", file.display()))?;
+    toml::from_str(&text).with_context(|| {
+        format!(
+            "{} is no settings file; it may set `server` and `api_key`",
+            file.display()
+        )
+    })
+}
+
+/// Where output goes and what it may look like.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Terminal {
+    /// Standard error is a terminal: progress may move on it.
+    pub(crate) is_interactive: bool,
+    /// Colours are welcome there.
+    pub(crate) has_colour: bool,
+}
+
+impl Terminal {
+    pub(crate) fn read() -> Self {
+        let is_interactive = std::io::stderr().is_terminal();
+        let refused =
+            variable("NO_COLOR").is_some() || variable("TERM").is_some_and(|it| it == "dumb");
+        Self {
+            is_interactive,
+            has_colour: is_interactive && !refused,
+        }
+    }
+}
+
+fn path(name: &str) -> Option<PathBuf> {
+    variable(name).map(PathBuf::from)
+}
+
+/// A variable of the environment that is set and not empty.
+fn variable(name: &str) -> Option<OsString> {
+    env::var_os(name).filter(|value| !value.is_empty())
+}

@@ -1,0 +1,198 @@
+//! All that the program prints. Data goes to standard output, everything else to standard error.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Error;
+use comfy_table::{Table, presets};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+
+use crate::config::Terminal;
+
+/// How to print.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Output {
+    is_json: bool,
+    terminal: Terminal,
+}
+
+impl Output {
+    pub(crate) fn new(is_json: bool, terminal: &Terminal) -> Self {
+        Self {
+            is_json,
+            terminal: *terminal,
+        }
+    }
+
+    /// Whether data is to be JSON.
+    pub(crate) fn is_json(&self) -> bool {
+        self.is_json
+    }
+
+    /// A line of data.
+    pub(crate) fn line(&self, text: &str) -> io::Result<()> {
+        writeln!(io::stdout().lock(), "{text}")
+    }
+
+    /// Data as JSON, indented for people who look at it.
+    pub(crate) fn json<T: Serialize>(&self, value: &T) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        serde_json::to_writer_pretty(&mut out, value)?;
+        writeln!(out)
+    }
+
+    /// Rows under a heading; on a terminal no wider than it.
+    pub(crate) fn table(&self, heading: &[&str], rows: Vec<Vec<String>>) -> io::Result<()> {
+        let mut table = Table::new();
+        table
+            .load_preset(presets::NOTHING)
+            .set_header(heading)
+            .add_rows(rows);
+        if !io::stdout().is_terminal() {
+            table.set_content_arrangement(comfy_table::ContentArrangement::Disabled);
+        }
+        let lines = table.lines().map(|line| line.trim_end().to_owned());
+        self.line(&lines.collect::<Vec<_>>().join("\n"))
+    }
+
+    /// A piece of a command's standard output, at once and unchanged.
+    pub(crate) fn stdout(&self, text: &str) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        out.flush()
+    }
+
+    /// A piece of a command's standard error, at once and unchanged.
+    pub(crate) fn stderr(&self, text: &str) -> io::Result<()> {
+        io::stderr().lock().write_all(text.as_bytes())
+    }
+
+    /// Standard output for bytes that come as a stream.
+    pub(crate) fn pipe(&self) -> tokio::io::Stdout {
+        tokio::io::stdout()
+    }
+
+    /// A note for whoever watches. That nobody can read it is no reason to stop.
+    pub(crate) fn note(&self, text: &str) {
+        drop(writeln!(io::stderr().lock(), "{text}"));
+    }
+
+    /// Tells an error with its causes, and gives the exit code.
+    pub(crate) fn fail(&self, error: &Error, code: u8) -> ExitCode {
+        if !is_broken_pipe(error) {
+            self.note(&format!("{} {}", self.red("error:"), sentence(error)));
+        }
+        ExitCode::from(code)
+    }
+
+    /// Red on a terminal that likes colours.
+    pub(crate) fn red(&self, text: &str) -> String {
+        self.coloured("1;31", text)
+    }
+
+    /// Green likewise.
+    pub(crate) fn green(&self, text: &str) -> String {
+        self.coloured("32", text)
+    }
+
+    /// Yellow likewise.
+    pub(crate) fn yellow(&self, text: &str) -> String {
+        self.coloured("33", text)
+    }
+
+    fn coloured(&self, code: &str, text: &str) -> String {
+        if self.terminal.has_colour {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+
+    /// A bar for a transfer; without a size it counts. Silent where nobody watches.
+    pub(crate) fn transfer(&self, size_bytes: Option<u64>) -> Arc<ProgressBar> {
+        let shape = match size_bytes {
+            Some(_) => "{bar:30} {bytes}/{total_bytes}  {bytes_per_sec}  {eta}",
+            None => "{spinner} {bytes}  {bytes_per_sec}",
+        };
+        let bar = size_bytes.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
+        self.shown(bar, shape)
+    }
+
+    /// A bar for work in steps. Where nobody watches, `note` each step instead.
+    pub(crate) fn steps(&self) -> Arc<ProgressBar> {
+        let bar = self.shown(
+            ProgressBar::new(0),
+            "{spinner} {pos}/{len} {elapsed} {wide_msg}",
+        );
+        bar.enable_steady_tick(Duration::from_millis(120));
+        bar
+    }
+
+    /// Whether somebody watches progress.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.terminal.is_interactive
+    }
+
+    fn shown(&self, bar: ProgressBar, shape: &str) -> Arc<ProgressBar> {
+        let target = match self.terminal.is_interactive {
+            true => ProgressDrawTarget::stderr(),
+            false => ProgressDrawTarget::hidden(),
+        };
+        bar.set_draw_target(target);
+        if let Ok(style) = ProgressStyle::with_template(shape) {
+            bar.set_style(style);
+        }
+        Arc::new(bar)
+    }
+}
+
+/// Whether the reader of our output went away, which is its right.
+pub(crate) fn is_broken_pipe(error: &Error) -> bool {
+    let is_pipe = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;
+    error.downcast_ref::<io::Error>().is_some_and(is_pipe)
+}
+
+/// The error and its causes, each once.
+fn sentence(error: &Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1) {
+        let cause = cause.to_string();
+        if !text.ends_with(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_told_once() {
+        let error = Error::msg("disk full")
+            .context("cannot write a")
+            .context("copy: disk full");
+        assert_eq!(
+            sentence(&error),
+            "copy: disk full: cannot write a: disk full"
+        );
+        let twice = Error::msg("disk full").context("cannot write a: disk full");
+        assert_eq!(sentence(&twice), "cannot write a: disk full");
+    }
+
+    #[test]
+    fn only_terminals_that_like_them_get_colours() {
+        for (has_colour, expected) in [(true, "\x1b[1;31merror:\x1b[0m"), (false, "error:")] {
+            let terminal = Terminal {
+                is_interactive: true,
+                has_colour,
+            };
+            assert_eq!(Output::new(false, &terminal).red("error:"), expected);
+        }
+    }
+}

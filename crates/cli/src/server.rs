@@ -1,0 +1,56 @@
+//! Which server a command talks to: the named one, or the user's own.
+
+mod private;
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use barchan_client::{Client, Filter, Limits, Target};
+use barchan_wire::id::SandboxId;
+use barchan_wire::local;
+
+use crate::args::Global;
+use crate::config::Choice;
+use crate::parse::is_id_like;
+
+/// A client of the server to use; the user's own is started when it is not running.
+pub(crate) async fn connect(global: &Global) -> Result<Client> {
+    match Choice::of(global)? {
+        Choice::Named { address, key } => Ok(Client::new(
+            address.parse()?,
+            key.as_ref(),
+            Limits::default(),
+        )?),
+        Choice::Private(state_dir) => {
+            private::ensure(&state_dir).await.with_context(|| {
+                format!("cannot start a private server in {}", state_dir.display())
+            })?;
+            private_client(&state_dir)
+        }
+    }
+}
+
+/// A client of the user's own server, running or not.
+fn private_client(state_dir: &Path) -> Result<Client> {
+    let socket = state_dir.join(local::API_SOCKET);
+    Ok(Client::new(Target::Unix(socket), None, Limits::default())?)
+}
+
+/// The sandbox that an id, or the beginning of one, names.
+pub(crate) async fn find(client: &Client, text: &str) -> Result<SandboxId> {
+    if let Ok(id) = text.parse() {
+        return Ok(id);
+    }
+    if !is_id_like(text) {
+        bail!("`{text}` is no sandbox id; `barchan list` shows them");
+    }
+    let all = client.list(&Filter::default()).await?;
+    let mut found = all
+        .into_iter()
+        .filter(|it| it.id.as_str().starts_with(text));
+    match (found.next(), found.next()) {
+        (Some(sandbox), None) => Ok(sandbox.id),
+        (None, _) => bail!("no sandbox has an id that begins with `{text}`"),
+        (Some(_), Some(_)) => bail!("several sandboxes begin with `{text}`; write more of the id"),
+    }
+}

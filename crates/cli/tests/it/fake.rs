@@ -1,0 +1,210 @@
+//! A scripted server on a Unix socket that writes down what it is asked.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use futures::{StreamExt, stream};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::net::UnixListener;
+use tokio::process::Command;
+use tokio::task::JoinSet;
+
+use crate::program::program;
+
+pub(crate) const ID: &str = "0b0e7d5c-58a0-4d67-a3f8-0a1b2c3d4e5f";
+pub(crate) const OTHER: &str = "1c0e7d5c-58a0-4d67-a3f8-0a1b2c3d4e5f";
+
+/// What a command in the sandbox says.
+#[derive(Debug, Clone)]
+pub(crate) enum Script {
+    /// These events, then the end of the stream.
+    Says(Vec<Value>),
+    /// An `init` event and then nothing, for ever.
+    Hangs,
+}
+
+/// What the server was asked, in order, and the files that it holds.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) calls: Vec<String>,
+    pub(crate) created: Vec<Value>,
+    pub(crate) commands: Vec<Value>,
+    pub(crate) files: BTreeMap<String, Vec<u8>>,
+}
+
+#[derive(Clone)]
+struct Shared {
+    seen: Arc<Mutex<Seen>>,
+    script: Script,
+}
+
+/// A running server and a home for programs that use it.
+pub(crate) struct Fake {
+    pub(crate) home: TempDir,
+    pub(crate) seen: Arc<Mutex<Seen>>,
+    socket: PathBuf,
+    _task: JoinSet<()>,
+}
+
+impl Fake {
+    pub(crate) fn start(script: Script) -> Self {
+        let home = TempDir::new().unwrap();
+        let socket = home.path().join("s");
+        let listener = UnixListener::bind(&socket).unwrap();
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let routes = routes(Shared {
+            seen: Arc::clone(&seen),
+            script,
+        });
+        let mut task = JoinSet::new();
+        task.spawn(async move { axum::serve(listener, routes).await.unwrap() });
+        Self {
+            home,
+            seen,
+            socket,
+            _task: task,
+        }
+    }
+
+    /// The program, pointed at this server.
+    pub(crate) fn program(&self, arguments: &[&str]) -> Command {
+        let mut command = program(self.home.path());
+        command
+            .env("BARCHAN_SERVER", format!("unix:{}", self.socket.display()))
+            .args(arguments);
+        command
+    }
+
+    pub(crate) fn calls(&self) -> Vec<String> {
+        self.seen.lock().unwrap().calls.clone()
+    }
+}
+
+fn routes(shared: Shared) -> Router {
+    let inside = "/v1/sandboxes/{id}/proxy/44772";
+    Router::new()
+        .route("/v1/sandboxes", get(list).post(create))
+        .route("/v1/sandboxes/{id}", axum::routing::delete(delete))
+        .route(
+            &format!("{inside}/command"),
+            post(command).delete(interrupt),
+        )
+        .route(&format!("{inside}/files/upload"), post(upload))
+        .route(&format!("{inside}/files/download"), get(download))
+        .with_state(shared)
+}
+
+fn sandbox(id: &str) -> Value {
+    json!({
+        "id": id,
+        "image": {"uri": "host"},
+        "status": {"state": "Running"},
+        "createdAt": "2030-01-01T00:00:00Z",
+        "entrypoint": ["tail", "-f", "/dev/null"],
+    })
+}
+
+fn refusal(status: StatusCode, code: &str, message: &str) -> Response {
+    (status, Json(json!({"code": code, "message": message}))).into_response()
+}
+
+fn note(shared: &Shared, call: String) {
+    shared.seen.lock().unwrap().calls.push(call);
+}
+
+async fn list(State(shared): State<Shared>) -> Json<Value> {
+    note(&shared, "list".to_owned());
+    let pagination = json!({"page": 1, "pageSize": 200, "totalItems": 2, "totalPages": 1,
+                            "hasNextPage": false});
+    Json(json!({"items": [sandbox(ID), sandbox(OTHER)], "pagination": pagination}))
+}
+
+async fn create(State(shared): State<Shared>, Json(body): Json<Value>) -> Response {
+    note(&shared, "create".to_owned());
+    let image = body["image"]["uri"].clone();
+    shared.seen.lock().unwrap().created.push(body);
+    if image == "nowhere" {
+        return refusal(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "DOCKER::SANDBOX_IMAGE_PULL_FAILED",
+            "no image is called `nowhere`",
+        );
+    }
+    (StatusCode::ACCEPTED, Json(sandbox(ID))).into_response()
+}
+
+async fn delete(State(shared): State<Shared>, Path(id): Path<String>) -> Response {
+    note(&shared, format!("delete {id}"));
+    if id == ID {
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    refusal(
+        StatusCode::NOT_FOUND,
+        "DOCKER::SANDBOX_NOT_FOUND",
+        "there is no such sandbox",
+    )
+}
+
+async fn command(State(shared): State<Shared>, Json(body): Json<Value>) -> Response {
+    note(&shared, "command".to_owned());
+    shared.seen.lock().unwrap().commands.push(body);
+    let frame = |event: &Value| Ok::<_, std::convert::Infallible>(format!("{event}\n\n"));
+    let init = json!({"type": "init", "text": "c1", "timestamp": 1});
+    let body = match &shared.script {
+        Script::Says(events) => {
+            let frames: Vec<_> = std::iter::once(&init).chain(events).map(frame).collect();
+            Body::from_stream(stream::iter(frames))
+        }
+        Script::Hangs => Body::from_stream(stream::iter([frame(&init)]).chain(stream::pending())),
+    };
+    Response::new(body)
+}
+
+async fn interrupt(
+    State(shared): State<Shared>,
+    Query(query): Query<BTreeMap<String, String>>,
+) -> StatusCode {
+    note(&shared, format!("interrupt {}", query["id"]));
+    StatusCode::OK
+}
+
+/// Keeps the whole multipart body: what is in it is the client's own test.
+async fn upload(State(shared): State<Shared>, body: Bytes) -> StatusCode {
+    note(&shared, "upload".to_owned());
+    shared
+        .seen
+        .lock()
+        .unwrap()
+        .files
+        .insert("uploaded".to_owned(), body.to_vec());
+    StatusCode::OK
+}
+
+async fn download(
+    State(shared): State<Shared>,
+    Query(query): Query<BTreeMap<String, String>>,
+) -> Response {
+    let held = shared
+        .seen
+        .lock()
+        .unwrap()
+        .files
+        .get(&query["path"])
+        .cloned();
+    match held {
+        Some(content) => Response::new(Body::from(content)),
+        None => refusal(
+            StatusCode::NOT_FOUND,
+            "FILE_NOT_FOUND",
+            "there is no such file",
+        ),
+    }
+}

@@ -1,0 +1,9 @@
+//! The program as a user runs it: the built binary, against a server that the tests script.
+
+#![cfg(test)]
+
+mod fake;
+mod files;
+mod local;
+mod program;
+mod sandboxes;
