@@ -5,6 +5,6 @@ pub const STATE_DIR_ENV: &str = "BARCHAN_STATE_DIR";
 /// The server's Unix socket in the state directory: local use, checked by peer credentials.
 pub const API_SOCKET: &str = "api.sock";
 /// Held in the state directory by whoever starts a private server, so that many at once start one.
-pub const PRIVATE_LOCK: &str = "private.lock";
+pub const PRIVATE_LOCK: &str = "start.lock";
 /// What a private server logs, in the state directory.
-pub const PRIVATE_LOG: &str = "private.log";
+pub const PRIVATE_LOG: &str = "private-server.log";
