@@ -132,7 +132,7 @@ fn attach_host_trees(orders: &Orders, kit: &Kit, root: BorrowedFd<'_>) -> Result
     let first = kit.mounts.len().saturating_sub(orders.bind_targets.len());
     let trees = kit.mounts.iter().skip(first);
     for (tree, target) in trees.zip(&orders.bind_targets) {
-        let place = mounts::open_inside(root, target).map_err(step("open a bind target"))?;
+        let place = root::mount_point(root, target, tree).map_err(step("open a bind target"))?;
         mounts::attach(tree.as_fd(), place.as_fd()).map_err(step("attach a tree of the host"))?;
     }
     Ok(())

@@ -119,6 +119,8 @@ enum WorkshopClient {
 /// # Errors
 /// When the host lacks what a launcher needs, or the state directory is in use.
 pub fn run(options: &Options) -> io::Result<()> {
+    // A signal to the server's terminal or group must not end the sandboxes.
+    let _ = rustix::process::setsid();
     let program = state::seal_program(&options.execd)?;
     let state = StateDirectory::open(&options.state)?;
     let ids = ids::settle()?;
@@ -156,6 +158,18 @@ pub fn run(options: &Options) -> io::Result<()> {
         last_failure: String::new(),
     };
     launcher.serve()
+}
+
+/// Whether this kernel counts processes per PID namespace, which is limit enough where there are no
+/// control groups: since 6.14 each namespace has its own `pid_max`.
+fn limits_pids_per_namespace() -> bool {
+    let name = rustix::system::uname();
+    let release = name.release().to_string_lossy();
+    let mut numbers = release
+        .split(|c: char| !c.is_ascii_digit())
+        .map_while(|n| n.parse().ok());
+    let version: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    version >= (6, 14)
 }
 
 /// Wakes the loop when `fd` is readable or closed.
@@ -247,7 +261,7 @@ impl Launcher {
             ids: self.ids,
             cpu,
             memory,
-            pids,
+            pids: pids || limits_pids_per_namespace(),
             disk: true,
             pause,
         }

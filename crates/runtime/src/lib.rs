@@ -5,6 +5,7 @@
 
 pub mod fake;
 pub mod image;
+pub mod native;
 pub mod observed;
 pub mod plan;
 

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode};
+use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 
@@ -85,4 +85,37 @@ pub(super) fn attach(root: BorrowedFd<'_>, place: &str, tree: BorrowedFd<'_>) ->
 /// A path, good until the root has changed, to a file that we just mounted there ourselves.
 pub(super) fn inside(root: BorrowedFd<'_>, path: &str) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}/{path}", root.as_raw_fd()))
+}
+
+/// Opens the place where a tree of the host goes, and makes it if the image has none: a folder for a
+/// folder, an empty file for a file. No link is followed.
+pub(super) fn mount_point(
+    root: BorrowedFd<'_>,
+    target: &Path,
+    tree: &OwnedFd,
+) -> Result<OwnedFd, Errno> {
+    match mounts::open_inside(root, target) {
+        Err(Errno::NOENT) => {}
+        found => return found,
+    }
+    let whole = target.strip_prefix("/").unwrap_or(target);
+    let mut folder = rustix::io::dup(root)?;
+    for name in whole.parent().unwrap_or(Path::new("")).components() {
+        folder = make_inside(&folder, Path::new(name.as_os_str()))?;
+    }
+    let name = Path::new(whole.file_name().ok_or(Errno::INVAL)?);
+    let kind = FileType::from_raw_mode(rustix::fs::fstat(tree)?.st_mode);
+    if kind == FileType::Directory {
+        return make_inside(&folder, name);
+    }
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+    rustix::fs::openat(&folder, name, flags, Mode::from_raw_mode(0o644))?;
+    mounts::open_inside(folder.as_fd(), name)
+}
+
+fn make_inside(folder: &OwnedFd, name: &Path) -> Result<OwnedFd, Errno> {
+    match rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o755)) {
+        Ok(()) | Err(Errno::EXIST) => mounts::open_inside(folder.as_fd(), name),
+        Err(errno) => Err(errno),
+    }
 }

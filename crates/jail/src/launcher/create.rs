@@ -9,7 +9,7 @@ use std::path::Path;
 use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, SealFlags};
 
 use super::slot::{Slot, Stage, Tenant};
-use super::{Launcher, WorkshopClient, state};
+use super::{Launcher, WorkshopClient, limits_pids_per_namespace, state};
 use crate::enter::Orders;
 use crate::proto::{Answer, Failure, FailureKind, IdMode};
 use crate::spec::{Limits, Network, Spec};
@@ -181,8 +181,7 @@ impl Launcher {
     fn furnish(&self, slot: &mut Slot, spec: &Spec) -> io::Result<Tenant> {
         let mut unenforced = slot.blank.group.limit(&spec.limits)?;
         let (_, _, kernel_pids, _) = self.groups.can();
-        if !kernel_pids {
-            // A limit per PID namespace stands in for the missing control group.
+        if !kernel_pids && limits_pids_per_namespace() {
             unenforced.retain(|name| *name != "pids");
         }
         let listener = listen(&spec.id)?;

@@ -1,0 +1,1 @@
+//! A strict runtime without processes, for tests and dry runs.

@@ -1,0 +1,137 @@
+//! Finds the launcher of a state directory, or starts one.
+
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use barchan_jail::proto::{Answer, Hello, Request, VERSION};
+use tokio::net::UnixStream;
+use tokio::process::{Child, Command};
+
+use super::line::{Heard, Line};
+use super::{Settings, from_failure, internal};
+use crate::{ErrorKind, RuntimeError};
+
+/// How long to wait between attempts to get a launcher.
+pub(super) const RETRY: Duration = Duration::from_millis(200);
+/// How often a launcher that is starting is asked.
+const KNOCK: Duration = Duration::from_millis(2);
+/// How long a launcher may take to start, its predecessor's end included.
+const START_MAX: Duration = Duration::from_secs(10);
+/// Bytes of the launcher's log that an error quotes.
+const LOG_TAIL_BYTES: usize = 2000;
+
+/// A line to a launcher of our version, and what it can do.
+pub(super) async fn connect(settings: &Settings) -> Result<(Line, Hello, Heard), RuntimeError> {
+    let line = Line::default();
+    let mut heard = line.connect(reach(settings).await?).await;
+    // The answer arrives at the hearing end, so both must run.
+    let hello = tokio::select! {
+        answer = line.call(Request::Hello) => answer?,
+        _ = heard.next() => return Err(internal("the launcher ended while it was greeted")),
+    };
+    match hello {
+        Answer::Hello(hello) if hello.version == VERSION => Ok((line, hello, heard)),
+        Answer::Hello(hello) => Err(RuntimeError::new(
+            ErrorKind::Unavailable,
+            format!(
+                "a launcher of version {} (process {}) still serves this state directory and this \
+                 program speaks version {VERSION}: delete its sandboxes with the program that made \
+                 them, or end that process, which ends them too",
+                hello.version, hello.pid
+            ),
+        )),
+        Answer::Failed(failure) => Err(from_failure(failure)),
+        other => Err(internal(&format!("the launcher greeted with {other:?}"))),
+    }
+}
+
+/// Puts another launcher on the line in place of one that died.
+pub(super) async fn reconnect(settings: &Settings, line: &Line) -> Result<Heard, RuntimeError> {
+    Ok(line.connect(reach(settings).await?).await)
+}
+
+async fn reach(settings: &Settings) -> Result<UnixStream, RuntimeError> {
+    let jail = settings.state.join("jail");
+    let made = fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&jail);
+    let folder = made.and_then(|()| File::open(&jail)).map_err(|error| {
+        internal(&format!(
+            "prepare the state directory {}: {error}",
+            jail.display()
+        ))
+    })?;
+    // Through the open folder, because a socket's address holds no more than 107 bytes.
+    let socket = format!("/proc/self/fd/{}/launcher.sock", folder.as_raw_fd());
+    if let Ok(stream) = UnixStream::connect(&socket).await {
+        return Ok(stream);
+    }
+    let mut launcher = spawn(settings, &jail)?;
+    let started = async {
+        loop {
+            if let Ok(stream) = UnixStream::connect(&socket).await {
+                return Ok(stream);
+            }
+            if let Ok(Some(status)) = launcher.try_wait() {
+                return Err(status);
+            }
+            tokio::time::sleep(KNOCK).await;
+        }
+    };
+    match tokio::time::timeout(START_MAX, started).await {
+        Ok(Ok(stream)) => Ok(stream),
+        Ok(Err(status)) => Err(did_not_start(&jail, &format!("it ended with {status}"))),
+        Err(_) => Err(did_not_start(&jail, "it does not answer")),
+    }
+}
+
+fn spawn(settings: &Settings, jail: &Path) -> Result<Child, RuntimeError> {
+    let log = File::options()
+        .create(true)
+        .append(true)
+        .open(jail.join("launcher.log"));
+    let log = log.map_err(|error| internal(&format!("open the launcher's log: {error}")))?;
+    Command::new(&settings.jail)
+        .arg("--state")
+        .arg(&settings.state)
+        .arg("--execd")
+        .arg(&settings.execd)
+        .args(["--blanks", &settings.blanks.to_string()])
+        .args(["--disk-bytes", &settings.disk_bytes.to_string()])
+        .env_clear()
+        .env(
+            "PATH",
+            "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        )
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .map_err(|error| {
+            let program = settings.jail.display();
+            RuntimeError::new(
+                ErrorKind::Unavailable,
+                format!("start the launcher {program}: {error}"),
+            )
+        })
+}
+
+fn did_not_start(jail: &Path, words: &str) -> RuntimeError {
+    let log = fs::read(jail.join("launcher.log")).unwrap_or_default();
+    let tail = log
+        .get(log.len().saturating_sub(LOG_TAIL_BYTES)..)
+        .unwrap_or_default();
+    let last = String::from_utf8_lossy(tail);
+    let last = last.lines().last().unwrap_or("its log is empty").to_owned();
+    RuntimeError::new(
+        ErrorKind::Unavailable,
+        format!(
+            "the launcher did not start ({words}): {last}; `barchan doctor` says what is missing"
+        ),
+    )
+}
