@@ -1,0 +1,94 @@
+//! The records in memory. The store is the truth, and this is what is read.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use barchan_daemon::clock::Now;
+use barchan_wire::id::SandboxId;
+use tokio::sync::Mutex as TurnMutex;
+
+use super::state::{Action, Event, Record, Refusal, Spans, step};
+
+/// One sandbox.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// Held by whoever has the runtime do something with this sandbox: creates, deletes, pauses
+    /// and resumes of one sandbox come one after the other.
+    pub(super) turn: TurnMutex<()>,
+    record: Mutex<Arc<Record>>,
+}
+
+impl Entry {
+    pub(super) fn new(record: Record) -> Self {
+        Self {
+            turn: TurnMutex::new(()),
+            record: Mutex::new(Arc::new(record)),
+        }
+    }
+
+    /// The record as it is.
+    pub(super) fn record(&self) -> Arc<Record> {
+        Arc::clone(&lock(&self.record))
+    }
+
+    /// Applies an event. `then` sees the record before and after under the lock, so that changes
+    /// are handed on in the order in which they were made.
+    pub(super) fn apply<T>(
+        &self,
+        event: Event,
+        now: Now,
+        spans: Spans,
+        then: impl FnOnce(&Record, &Arc<Record>, &'static [Action]) -> T,
+    ) -> Result<T, Refusal> {
+        let mut record = lock(&self.record);
+        let (next, actions) = step(Record::clone(&record), event, now, spans)?;
+        let next = Arc::new(next);
+        let before = std::mem::replace(&mut *record, Arc::clone(&next));
+        Ok(then(&before, &next, actions))
+    }
+}
+
+/// All sandboxes by their ids.
+#[derive(Debug, Default)]
+pub(super) struct Registry(Mutex<HashMap<SandboxId, Arc<Entry>>>);
+
+impl Registry {
+    pub(super) fn get(&self, id: &SandboxId) -> Option<Arc<Entry>> {
+        lock(&self.0).get(id).map(Arc::clone)
+    }
+
+    /// Adds a sandbox unless there are `max` already.
+    pub(super) fn insert(&self, record: Record, max: usize) -> Option<Arc<Entry>> {
+        let mut entries = lock(&self.0);
+        if entries.len() >= max {
+            return None;
+        }
+        let id = record.id().clone();
+        let entry = Arc::new(Entry::new(record));
+        entries.insert(id, Arc::clone(&entry));
+        Some(entry)
+    }
+
+    pub(super) fn remove(&self, id: &SandboxId) {
+        lock(&self.0).remove(id);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        lock(&self.0).len()
+    }
+
+    pub(super) fn entries(&self) -> Vec<Arc<Entry>> {
+        lock(&self.0).values().map(Arc::clone).collect()
+    }
+
+    /// Every record as it is now.
+    pub(super) fn records(&self) -> Vec<Arc<Record>> {
+        lock(&self.0).values().map(|entry| entry.record()).collect()
+    }
+}
+
+/// Nothing panics while it holds one of these locks, and a record is replaced whole: even a
+/// poisoned lock guards good data.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

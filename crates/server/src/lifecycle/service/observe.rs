@@ -1,0 +1,257 @@
+//! What the runtime reports and what the clock says.
+
+use std::time::Duration;
+
+use barchan_runtime::{Observed, Phase};
+use barchan_wire::id::SandboxId;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::Lifecycle;
+use crate::lifecycle::error::{LifecycleError, Verb};
+use crate::lifecycle::reconcile::{Finding, compare};
+use crate::lifecycle::registry::Entry;
+use crate::lifecycle::state::{Event, State};
+
+/// How long an end may wait for the last words of its entrypoint.
+const LAST_WORDS_WAIT: Duration = Duration::from_secs(1);
+/// Most lines and bytes of an entrypoint's output in the message of its end.
+const TAIL_LINES_MAX: usize = 5;
+const TAIL_BYTES_MAX: usize = 500;
+
+impl Lifecycle {
+    /// Begins to watch, until the server stops.
+    pub(super) fn watch_over(&self, changes: Receiver<Observed>) {
+        let this = self.clone();
+        self.0.tasks.spawn(async move {
+            let shutdown = this.0.shutdown.clone();
+            tokio::select! {
+                () = this.watch(changes) => {}
+                () = shutdown.begun() => {}
+            }
+        });
+        let this = self.clone();
+        self.0.tasks.spawn(async move {
+            let shutdown = this.0.shutdown.clone();
+            tokio::select! {
+                () = this.expire() => {}
+                () = shutdown.begun() => {}
+            }
+        });
+        let this = self.clone();
+        self.0.tasks.spawn(async move {
+            let shutdown = this.0.shutdown.clone();
+            tokio::select! {
+                () = this.sweep() => {}
+                () = shutdown.begun() => {}
+            }
+        });
+    }
+
+    async fn watch(&self, mut changes: Receiver<Observed>) {
+        loop {
+            match changes.recv().await {
+                Ok(Observed {
+                    id,
+                    phase: phase @ Phase::Ended(_),
+                    ..
+                }) => {
+                    let Some(entry) = self.0.registry.get(&id) else {
+                        continue;
+                    };
+                    let this = self.clone();
+                    self.0
+                        .tasks
+                        .spawn(async move { this.ended(&entry, phase).await });
+                }
+                // Pauses and resumes are told by whoever asked for them; a report of one may be
+                // older than the answer.
+                Ok(_) => {}
+                Err(RecvError::Lagged(_)) => self.reconcile_logged().await,
+                Err(RecvError::Closed) => return,
+            }
+        }
+    }
+
+    async fn expire(&self) {
+        loop {
+            for id in self.0.deadlines.due(&self.0.clock).await {
+                self.check(&id);
+            }
+        }
+    }
+
+    async fn sweep(&self) {
+        loop {
+            let next = self.0.clock.now().uptime + self.0.rules.reconcile_interval;
+            self.0.clock.sleep_until(next).await;
+            self.reconcile_logged().await;
+        }
+    }
+
+    /// Removes a sandbox if its time is over.
+    fn check(&self, id: &SandboxId) {
+        let Some(entry) = self.0.registry.get(id) else {
+            return;
+        };
+        let this = self.clone();
+        self.0.tasks.spawn(async move {
+            let record = entry.record();
+            match this.remove_now(&entry, Event::Checked).await {
+                Ok(()) => tracing::info!(id = %record.id(), "sandbox expired"),
+                Err(LifecycleError::NotFound(_) | LifecycleError::NotRunning { .. }) => {}
+                Err(error) => tracing::error!(id = %record.id(), %error, "expiry is tried again"),
+            }
+        });
+    }
+
+    async fn reconcile_logged(&self) {
+        if let Err(error) = self.reconcile().await {
+            tracing::error!(%error, "records and sandboxes could not be compared");
+        }
+    }
+
+    /// Brings records and the runtime's sandboxes to agree, and takes up what was left undone.
+    pub(super) async fn reconcile(&self) -> Result<(), LifecycleError> {
+        let records = self.0.registry.records();
+        let wait = self.0.rules.verb_wait;
+        let listed = tokio::time::timeout(wait, self.0.runtime.list()).await;
+        let observed = listed
+            .unwrap_or_else(|_| {
+                let what = format!("the runtime did not list its sandboxes within {wait:?}");
+                let kind = barchan_runtime::ErrorKind::Unavailable;
+                Err(barchan_runtime::RuntimeError::new(kind, what))
+            })
+            .map_err(|source| LifecycleError::Runtime {
+                verb: Verb::Reach,
+                source,
+            })?;
+        let known = |id: &SandboxId| self.0.registry.get(id).is_some();
+        for finding in compare(&records, &observed, known) {
+            self.act_on(finding).await;
+        }
+        let now = self.0.clock.now().uptime;
+        for entry in self.0.registry.entries() {
+            let record = entry.record();
+            if *record.state() == State::Removing {
+                let again = self.remove_again(&entry).await;
+                again.unwrap_or_else(|error| {
+                    tracing::error!(id = %record.id(), %error, "removal is tried again");
+                });
+            } else if record.deadline().is_some_and(|deadline| deadline <= now) {
+                self.check(record.id());
+            }
+        }
+        Ok(())
+    }
+
+    async fn act_on(&self, finding: Finding) {
+        match finding {
+            Finding::Apply(id, event) => {
+                let Some(entry) = self.0.registry.get(&id) else {
+                    return;
+                };
+                if let Ok(record) = self.change(&entry, event).await {
+                    tracing::warn!(%id, state = ?record.state(), "a sandbox changed unasked");
+                }
+            }
+            Finding::Ended(id, phase) => {
+                let Some(entry) = self.0.registry.get(&id) else {
+                    return;
+                };
+                self.ended(&entry, phase).await;
+            }
+            Finding::Stray(id) => match self.delete(&id).await {
+                Ok(()) => tracing::warn!(%id, "removed a sandbox that has no record"),
+                Err(error) => tracing::error!(%id, %error, "a stray sandbox stays"),
+            },
+        }
+    }
+
+    /// Notes an end, with the entrypoint's last words.
+    pub(super) async fn ended(&self, entry: &Entry, phase: Phase) {
+        let record = entry.record();
+        if !matches!(
+            record.state(),
+            State::Creating | State::Running | State::Paused
+        ) {
+            return;
+        }
+        let words = tokio::time::timeout(LAST_WORDS_WAIT, self.0.runtime.logs(record.id())).await;
+        let tail = tail(&words.ok().and_then(Result::ok).unwrap_or_default());
+        match self
+            .change(
+                entry,
+                Event::Seen {
+                    phase,
+                    tail,
+                    revision: None,
+                },
+            )
+            .await
+        {
+            Ok(record) => tracing::info!(id = %record.id(), state = ?record.state(), "ended"),
+            Err(LifecycleError::NotFound(_) | LifecycleError::NotRunning { .. }) => {}
+            Err(error) => tracing::error!(id = %record.id(), %error, "an end is not kept"),
+        }
+    }
+
+    /// Looks at one sandbox whose daemon did not answer.
+    pub async fn look_again(&self, id: &SandboxId) {
+        let Some(entry) = self.0.registry.get(id) else {
+            return;
+        };
+        let revision = entry.record().revision();
+        let finding = match self.0.runtime.observe(id).await {
+            Ok(Some(Observed {
+                phase: phase @ Phase::Ended(_),
+                ..
+            })) => Finding::Ended(id.clone(), phase),
+            Ok(None) => Finding::Apply(id.clone(), Event::Lost { revision }),
+            Ok(Some(_)) | Err(_) => return,
+        };
+        self.act_on(finding).await;
+    }
+}
+
+/// The last lines of an output, made fit for a message.
+// BOUNDARY: sandbox → host. Test: hostile_last_words_are_tamed
+fn tail(output: &[u8]) -> String {
+    let start = output.len().saturating_sub(TAIL_BYTES_MAX * 4);
+    let text = String::from_utf8_lossy(output.get(start..).unwrap_or_default());
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim_end)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let last = lines
+        .get(lines.len().saturating_sub(TAIL_LINES_MAX)..)
+        .unwrap_or_default();
+    let joined = last.join(" | ");
+    let plain: String = joined.chars().filter(|c| !c.is_control()).collect();
+    let from = plain.len().saturating_sub(TAIL_BYTES_MAX);
+    plain
+        .get(plain.ceil_char_boundary(from)..)
+        .unwrap_or_default()
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostile_last_words_are_tamed() {
+        for (output, expected) in [
+            (b"".as_slice(), ""),
+            (b"one\ntwo\n", "one | two"),
+            (b"1\n2\n3\n4\n5\n6\n\n", "2 | 3 | 4 | 5 | 6"),
+            (b"\x1b[31mred\x1b[0m\x00\x07", "[31mred[0m"),
+            (b"\xff\xfe", "\u{fffd}\u{fffd}"),
+        ] {
+            assert_eq!(tail(output), expected);
+        }
+        let long = tail("é".repeat(100_000).as_bytes());
+        assert!(long.len() <= TAIL_BYTES_MAX && long.starts_with(['é', '\u{fffd}']));
+    }
+}

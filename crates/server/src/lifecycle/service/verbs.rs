@@ -1,0 +1,249 @@
+//! What callers ask for. The creates, deletes, pauses and resumes of one sandbox come one after
+//! the other.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use barchan_runtime::{Observed, Phase, Plan};
+use barchan_wire::id::SandboxId;
+use barchan_wire::lifecycle::Time;
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use super::{Draft, Lifecycle, standing};
+use crate::lifecycle::error::{LifecycleError, Verb};
+use crate::lifecycle::registry::Entry;
+use crate::lifecycle::state::{Event, Record, State};
+
+impl Lifecycle {
+    /// Makes a sandbox. It is known and kept before the runtime is asked, and answered for only
+    /// when it is kept that it runs. If the caller goes away meanwhile, it is removed again.
+    ///
+    /// # Errors
+    /// When the server is full or stopping, when the record cannot be kept, or when the runtime
+    /// cannot make it; nothing is left behind then.
+    pub async fn create(&self, draft: Draft) -> Result<Arc<Record>, LifecycleError> {
+        if self.0.shutdown.has_begun() {
+            return Err(LifecycleError::Stopping);
+        }
+        let now = self.0.clock.now();
+        let Draft {
+            origin,
+            metadata,
+            timeout_s,
+            env,
+            limits,
+        } = draft;
+        let expires_at = match timeout_s {
+            Some(seconds) => Some(
+                Time::new(now.wall)
+                    .plus_seconds(seconds)
+                    .ok_or(LifecycleError::Past)?,
+            ),
+            None => None,
+        };
+        let id = SandboxId::try_from(Uuid::new_v4().to_string())
+            .map_err(|_| LifecycleError::Stopping)?;
+        let env = env
+            .into_iter()
+            .map(|(name, value)| (name, value.reveal().to_owned()));
+        let plan = Plan {
+            id: id.clone(),
+            image: origin.image.clone(),
+            entrypoint: origin.entrypoint.clone(),
+            env: env.collect(),
+            limits,
+        };
+        let record = Record::new(id, origin, metadata, expires_at, now);
+        let max = self.0.rules.sandboxes_max;
+        let entry = self
+            .0
+            .registry
+            .insert(record, max)
+            .ok_or(LifecycleError::Full(max))?;
+        let (answer, answered) = oneshot::channel();
+        let this = self.clone();
+        self.0.tasks.spawn(async move {
+            let outcome = this.start(&entry, plan).await;
+            if let Err(Ok(record)) = answer.send(outcome) {
+                tracing::info!(id = %record.id(), "removing a sandbox whose caller went away");
+                this.remove_now(&entry, Event::Unwanted).await.ok();
+            }
+        });
+        answered.await.unwrap_or(Err(LifecycleError::Stopping))
+    }
+
+    async fn start(&self, entry: &Entry, plan: Plan) -> Result<Arc<Record>, LifecycleError> {
+        let _turn = entry.turn.lock().await;
+        let record = entry.record();
+        let id = record.id();
+        self.0.deadlines.set(id, None, record.deadline());
+        let slot = self.0.store.slot().await;
+        let kept = match slot {
+            Ok(slot) => slot.put(&record).kept().await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = kept {
+            self.forget(entry).await;
+            return Err(error.into());
+        }
+        let made = self
+            .ask(Verb::Create, id, self.0.runtime.create(plan))
+            .await;
+        let result = match made {
+            Ok(observed) => self.started(entry, observed).await,
+            Err(error) => Err(error),
+        };
+        if result.is_err() {
+            // A create that failed left nothing; one that was late or could not be kept did.
+            self.delete(id).await.ok();
+            self.forget(entry).await;
+        }
+        result
+    }
+
+    async fn started(
+        &self,
+        entry: &Entry,
+        observed: Observed,
+    ) -> Result<Arc<Record>, LifecycleError> {
+        let Observed {
+            phase,
+            unenforced,
+            image_digest,
+            ..
+        } = observed;
+        let started = self
+            .change(
+                entry,
+                Event::Started {
+                    unenforced,
+                    image_digest,
+                },
+            )
+            .await?;
+        if let Phase::Ended(_) = phase {
+            self.ended(entry, phase).await;
+        }
+        tracing::debug!(id = %started.id(), image = %started.origin().image, "sandbox started");
+        Ok(entry.record())
+    }
+
+    /// Takes back a record whose sandbox never came to be.
+    async fn forget(&self, entry: &Entry) {
+        let record = entry.record();
+        if let Err(error) = self.change(entry, Event::NotStarted).await {
+            tracing::warn!(id = %record.id(), %error, "the record of a failed create stays until \
+                                                       the next start");
+        }
+        self.0.registry.remove(record.id());
+    }
+
+    /// Removes a sandbox, whatever its state.
+    ///
+    /// # Errors
+    /// When there is none, or the runtime cannot remove it; it is tried again later then.
+    pub async fn remove(&self, id: &SandboxId) -> Result<(), LifecycleError> {
+        let entry = self.entry(id)?;
+        let this = self.clone();
+        self.owned(async move { this.remove_now(&entry, Event::Unwanted).await })
+            .await
+    }
+
+    /// Removes a sandbox if the event leads there.
+    pub(super) async fn remove_now(
+        &self,
+        entry: &Entry,
+        event: Event,
+    ) -> Result<(), LifecycleError> {
+        let _turn = entry.turn.lock().await;
+        let record = self.change(entry, event).await?;
+        self.delete(record.id()).await?;
+        self.0.registry.remove(record.id());
+        tracing::debug!(id = %record.id(), "sandbox removed");
+        Ok(())
+    }
+
+    /// Tries again to remove a sandbox whose removal failed before.
+    pub(super) async fn remove_again(&self, entry: &Entry) -> Result<(), LifecycleError> {
+        // Whoever holds the turn is removing it right now.
+        let Ok(_turn) = entry.turn.try_lock() else {
+            return Ok(());
+        };
+        let record = entry.record();
+        self.0.store.slot().await?.remove(&record).kept().await?;
+        self.delete(record.id()).await?;
+        self.0.registry.remove(record.id());
+        Ok(())
+    }
+
+    pub(super) async fn delete(&self, id: &SandboxId) -> Result<(), LifecycleError> {
+        self.ask(Verb::Delete, id, self.0.runtime.delete(id)).await
+    }
+
+    /// Stops all processes of a sandbox from running.
+    ///
+    /// # Errors
+    /// When it does not run, or the runtime cannot pause it.
+    pub async fn pause(&self, id: &SandboxId) -> Result<(), LifecycleError> {
+        let entry = self.entry(id)?;
+        let this = self.clone();
+        self.owned(async move {
+            let _turn = entry.turn.lock().await;
+            let record = entry.record();
+            let (id, standing) = (record.id().clone(), standing(&record));
+            match record.state() {
+                State::Removing => return Err(LifecycleError::NotFound(id.to_string())),
+                State::Running => {}
+                _ => return Err(LifecycleError::NotRunning { id, standing }),
+            }
+            this.ask(Verb::Pause, &id, this.0.runtime.pause(&id))
+                .await?;
+            this.change(&entry, Event::Paused).await.map(drop)
+        })
+        .await
+    }
+
+    /// Lets a paused sandbox run on.
+    ///
+    /// # Errors
+    /// When it is not paused, or the runtime cannot resume it.
+    pub async fn resume(&self, id: &SandboxId) -> Result<(), LifecycleError> {
+        let entry = self.entry(id)?;
+        let this = self.clone();
+        self.owned(async move {
+            let _turn = entry.turn.lock().await;
+            let record = entry.record();
+            let (id, standing) = (record.id().clone(), standing(&record));
+            match record.state() {
+                State::Removing => return Err(LifecycleError::NotFound(id.to_string())),
+                State::Paused => {}
+                _ => return Err(LifecycleError::NotPaused { id, standing }),
+            }
+            this.ask(Verb::Resume, &id, this.0.runtime.resume(&id))
+                .await?;
+            this.change(&entry, Event::Resumed).await.map(drop)
+        })
+        .await
+    }
+
+    /// Lets a sandbox end at another time, earlier or later.
+    ///
+    /// # Errors
+    /// When the time is not in the future, or the sandbox never ends by itself.
+    pub async fn renew(&self, id: &SandboxId, at: Time) -> Result<Arc<Record>, LifecycleError> {
+        self.change(&*self.entry(id)?, Event::Renewed(at)).await
+    }
+
+    /// Sets and takes away labels.
+    ///
+    /// # Errors
+    /// When there is no such sandbox.
+    pub async fn label(
+        &self,
+        id: &SandboxId,
+        patch: BTreeMap<String, Option<String>>,
+    ) -> Result<Arc<Record>, LifecycleError> {
+        self.change(&*self.entry(id)?, Event::Labelled(patch)).await
+    }
+}

@@ -1,0 +1,191 @@
+//! Pure. The states of a sandbox: record + event + now → record and actions. Every change of a
+//! record goes through [`step`].
+
+mod end;
+mod record;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use barchan_daemon::clock::Now;
+use barchan_runtime::Phase;
+use barchan_wire::lifecycle::Time;
+use serde::{Deserialize, Serialize};
+
+pub use end::{End, EndKind};
+pub use record::{Origin, Record};
+
+/// Where a sandbox stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// The runtime was asked for it.
+    Creating,
+    /// Its entrypoint runs.
+    Running,
+    /// All its processes are stopped.
+    Paused,
+    /// It ended; its reason stays readable for a while.
+    Ended(End),
+    /// It is being removed. Never kept: who is being removed is forgotten first.
+    Removing,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// The runtime made it.
+    Started {
+        /// What the host could not enforce of its limits.
+        unenforced: Vec<String>,
+        /// The digest of its image.
+        image_digest: String,
+    },
+    /// The runtime could not make it, and left nothing behind.
+    NotStarted,
+    /// The server was killed before it could answer the create.
+    Interrupted,
+    /// The runtime reports a phase; `revision` is that of the record which the report is about,
+    /// `None` for an end, which is never out of date.
+    Seen {
+        /// The phase.
+        phase: Phase,
+        /// Last lines of the entrypoint's output, when it ended.
+        tail: String,
+        /// The revision of the record before the runtime was asked.
+        revision: Option<u64>,
+    },
+    /// The runtime does not know it any more.
+    Lost {
+        /// The revision of the record before the runtime was asked.
+        revision: u64,
+    },
+    /// It was paused.
+    Paused,
+    /// It was resumed.
+    Resumed,
+    /// It is to end at another time.
+    Renewed(Time),
+    /// Labels change: a text sets one, nothing takes it away, the others stay.
+    Labelled(BTreeMap<String, Option<String>>),
+    /// Somebody wants it gone.
+    Unwanted,
+    /// Its time may be over.
+    Checked,
+}
+
+/// What has to be done about a change, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Write the record.
+    Save,
+    /// Take the record out of the store.
+    Forget,
+    /// Have the runtime remove the sandbox.
+    Delete,
+    /// Look at the record when its deadline comes.
+    Arm,
+}
+
+/// Why an event is refused. The record is as before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The sandbox is being removed, so for callers it is gone.
+    Gone,
+    /// The verb needs a running sandbox.
+    NotRunning,
+    /// The verb needs a paused sandbox.
+    NotPaused,
+    /// A sandbox that never expires cannot be renewed.
+    NeverExpires,
+    /// A sandbox cannot expire in the past.
+    Past,
+    /// Nothing is to be changed.
+    Nothing,
+}
+
+/// How long things last.
+#[derive(Debug, Clone, Copy)]
+pub struct Spans {
+    /// How long an ended sandbox stays readable.
+    pub ended_retention: Duration,
+}
+
+/// What becomes of a record by an event, and what has to be done about it.
+///
+/// # Errors
+/// When the event does not fit the record's state.
+pub fn step(
+    mut record: Record,
+    event: Event,
+    now: Now,
+    spans: Spans,
+) -> Result<(Record, &'static [Action]), Refusal> {
+    let next = next(&record, &event, now)?;
+    let actions: &[Action] = match (&next, &event) {
+        (State::Removing, Event::NotStarted) => &[Action::Forget],
+        (State::Removing, _) => &[Action::Forget, Action::Delete],
+        (State::Ended(_), _) | (_, Event::Renewed(_)) => &[Action::Save, Action::Arm],
+        _ => &[Action::Save],
+    };
+    record.learn(event);
+    record.enter(next, now);
+    if actions.contains(&Action::Arm) {
+        record.arm(now, spans);
+    }
+    Ok((record, actions))
+}
+
+/// The transition table.
+fn next(record: &Record, event: &Event, now: Now) -> Result<State, Refusal> {
+    use State::{Creating, Ended, Paused, Removing, Running};
+    let is_fresh = |revision: u64| revision == record.revision();
+    match (record.state(), event) {
+        (Removing, _) => Err(Refusal::Gone),
+        (_, Event::NotStarted | Event::Unwanted) => Ok(Removing),
+        (_, Event::Checked) if record.is_due(now) => Ok(Removing),
+        (Creating, Event::Started { .. }) => Ok(Running),
+        (Creating, Event::Interrupted) => Ok(Ended(End::interrupted())),
+        (
+            Creating | Running | Paused,
+            Event::Seen {
+                phase: Phase::Ended(reason),
+                tail,
+                ..
+            },
+        ) => Ok(Ended(End::seen(reason, tail))),
+        (
+            Running,
+            Event::Seen {
+                phase: Phase::Paused,
+                revision: Some(revision),
+                ..
+            },
+        ) if is_fresh(*revision) => Ok(Paused),
+        (
+            Paused,
+            Event::Seen {
+                phase: Phase::Running,
+                revision: Some(revision),
+                ..
+            },
+        ) if is_fresh(*revision) => Ok(Running),
+        (Running | Paused, Event::Lost { revision }) if is_fresh(*revision) => {
+            Ok(Ended(End::lost()))
+        }
+        (Running, Event::Paused) => Ok(Paused),
+        (_, Event::Paused) => Err(Refusal::NotRunning),
+        (Paused, Event::Resumed) => Ok(Running),
+        (_, Event::Resumed) => Err(Refusal::NotPaused),
+        (_, Event::Renewed(_)) if record.expires_at().is_none() => Err(Refusal::NeverExpires),
+        (_, Event::Renewed(at)) if *at <= Time::new(now.wall) => Err(Refusal::Past),
+        // An end that was seen before the start was told stays the end.
+        (stays, Event::Started { .. } | Event::Renewed(_) | Event::Labelled(_)) => {
+            Ok(stays.clone())
+        }
+        _ => Err(Refusal::Nothing),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! What must survive the server: records, written before anything is promised.
+
+mod migrate;
+mod row;
+mod sqlite;
+
+use std::path::Path;
+use std::thread::JoinHandle;
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::lifecycle::state::Record;
+
+/// Most writes that wait for the writer; more wait to wait.
+const QUEUE_MAX: usize = 1024;
+
+/// Writes records, in the order in which it is asked to. When it is dropped, all is written.
+#[derive(Debug)]
+pub struct Store {
+    /// There until it is dropped: the writer ends when nobody can ask any more.
+    queue: Option<mpsc::Sender<Job>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+/// Why a record is not kept.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    /// The database cannot be opened.
+    #[error("the database {path} cannot be opened: {why}")]
+    Open {
+        /// Where it is.
+        path: String,
+        /// What stands in the way.
+        why: String,
+    },
+    /// A write failed.
+    #[error("a record could not be written: {0}; look for a full disk or a read-only file system")]
+    Write(String),
+    /// What was read is no record of this version.
+    #[error("the database holds a record that cannot be read: {0}")]
+    Read(String),
+    /// The writer has stopped.
+    #[error("the store is closed")]
+    Closed,
+}
+
+/// A change and who waits for it.
+#[derive(Debug)]
+struct Job {
+    change: Change,
+    done: oneshot::Sender<Result<(), StoreError>>,
+}
+
+#[derive(Debug)]
+enum Change {
+    Put(row::Row),
+    Remove(String),
+}
+
+/// A place in the writer's queue. Whoever holds one can hand in a change without waiting, and so
+/// under a lock that keeps changes of one record in order.
+#[derive(Debug)]
+pub struct Slot<'a>(mpsc::Permit<'a, Job>);
+
+/// Tells when a change is kept.
+#[derive(Debug)]
+#[must_use = "a change is kept only once this says so"]
+pub struct Receipt(oneshot::Receiver<Result<(), StoreError>>);
+
+impl Store {
+    /// Opens the database at a path, or makes it, and reads all records. The writer is a thread of
+    /// its own.
+    ///
+    /// # Errors
+    /// When the database cannot be opened, is of a newer version, or holds what is no record.
+    pub fn open(path: &Path) -> Result<(Self, Vec<Record>), StoreError> {
+        let mut database = sqlite::open(path)?;
+        let records = sqlite::load(&mut database)?;
+        let (queue, jobs) = mpsc::channel(QUEUE_MAX);
+        let writer = std::thread::Builder::new().name("store".to_owned());
+        let writer = writer
+            .spawn(move || sqlite::write_all(database, jobs))
+            .map_err(|error| StoreError::Open {
+                path: path.display().to_string(),
+                why: error.to_string(),
+            })?;
+        Ok((
+            Self {
+                queue: Some(queue),
+                writer: Some(writer),
+            },
+            records,
+        ))
+    }
+
+    /// Waits for a place in the queue.
+    ///
+    /// # Errors
+    /// When the writer has stopped.
+    pub async fn slot(&self) -> Result<Slot<'_>, StoreError> {
+        let queue = self.queue.as_ref().ok_or(StoreError::Closed)?;
+        queue
+            .reserve()
+            .await
+            .map(Slot)
+            .map_err(|_| StoreError::Closed)
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.queue = None;
+        if self
+            .writer
+            .take()
+            .is_some_and(|writer| writer.join().is_err())
+        {
+            tracing::error!("the store's writer broke off; its last records may not be kept");
+        }
+    }
+}
+
+impl Slot<'_> {
+    /// Hands in a record to be written.
+    pub fn put(self, record: &Record) -> Receipt {
+        self.hand_in(Change::Put(row::Row::of(record)))
+    }
+
+    /// Hands in a record to be taken out.
+    pub fn remove(self, record: &Record) -> Receipt {
+        self.hand_in(Change::Remove(record.id().to_string()))
+    }
+
+    fn hand_in(self, change: Change) -> Receipt {
+        let (done, receipt) = oneshot::channel();
+        self.0.send(Job { change, done });
+        Receipt(receipt)
+    }
+}
+
+impl Receipt {
+    /// Returns once the change would survive the death of this process.
+    ///
+    /// # Errors
+    /// When it was not kept.
+    pub async fn kept(self) -> Result<(), StoreError> {
+        self.0.await.unwrap_or(Err(StoreError::Closed))
+    }
+}
+
+#[cfg(test)]
+mod tests;

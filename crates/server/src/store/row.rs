@@ -1,0 +1,27 @@
+//! Pure. A record as a row.
+
+use crate::lifecycle::state::Record;
+use crate::store::StoreError;
+
+/// The columns of a row.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) id: String,
+    pub(super) created_us: i64,
+    /// The record as JSON; an error text when it could not be put into words.
+    pub(super) record: Result<String, String>,
+}
+
+impl Row {
+    pub(super) fn of(record: &Record) -> Self {
+        Self {
+            id: record.id().to_string(),
+            created_us: record.created_at().as_micros(),
+            record: serde_json::to_string(record).map_err(|error| error.to_string()),
+        }
+    }
+}
+
+pub(super) fn read(text: &str) -> Result<Record, StoreError> {
+    serde_json::from_str(text).map_err(|error| StoreError::Read(error.to_string()))
+}
