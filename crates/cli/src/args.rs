@@ -176,6 +176,9 @@ pub(crate) enum Image {
     Build {
         /// Name of a recipe that comes with the program, or path of a TOML file
         recipe: String,
+        /// Build even what is built already
+        #[arg(long)]
+        fresh: bool,
     },
     /// Show the images in the store
     #[command(visible_alias = "ls")]

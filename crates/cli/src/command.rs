@@ -3,7 +3,9 @@
 mod completion;
 mod cp;
 mod create;
+mod doctor;
 mod exec;
+mod image;
 mod init_config;
 mod kill;
 mod list;
@@ -38,7 +40,9 @@ pub(crate) async fn run(args: Args, output: &Output) -> ExitCode {
         Command::Cp(flags) => cp::run(global, &flags, output).await,
         Command::Kill(flags) => kill::run(global, flags, output).await,
         Command::InitConfig(flags) => ok(init_config::run(&flags, output)),
-        Command::Image(_) | Command::Serve(_) | Command::Doctor => Ok(1),
+        Command::Image(flags) => ok(image::run(global, flags, output).await),
+        Command::Doctor => doctor::run(output),
+        Command::Serve(_) => Ok(1),
         Command::Completion(flags) => ok(completion::run(&flags, output)),
     };
     match done {

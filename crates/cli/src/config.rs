@@ -1,5 +1,6 @@
 //! What the program reads from its surroundings: environment, settings file, terminal.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -48,17 +49,27 @@ impl Choice {
             .or(settings.api_key);
         match global.server.clone().or(settings.server) {
             Some(address) => Ok(Self::Named { address, key }),
-            None => state_dir(global).map(Self::Private),
+            None => Ok(Self::Private(server::state_dir(&server_settings(global)?))),
         }
     }
 }
 
-/// The state directory of this user: the flag's, else what the server's settings say.
-pub(crate) fn state_dir(global: &Global) -> Result<PathBuf> {
-    match &global.state_dir {
-        Some(path) => std::path::absolute(path).context("cannot tell where we are"),
-        None => Ok(server::state_dir(&server::Settings::load(None)?)),
+/// The settings of this user's own server, with the state directory of the flag.
+pub(crate) fn server_settings(global: &Global) -> Result<server::Settings> {
+    let mut settings = server::Settings::load(None)?;
+    if let Some(path) = &global.state_dir {
+        let path = std::path::absolute(path).context("cannot tell where we are")?;
+        settings.store.state_dir = Some(path);
     }
+    Ok(settings)
+}
+
+/// The environment, as far as it is text, and the home folder, for programs that builds start.
+pub(crate) fn environment() -> (BTreeMap<String, String>, Option<PathBuf>) {
+    let text = |(name, value): (OsString, OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    (env::vars_os().filter_map(text).collect(), path("HOME"))
 }
 
 /// The folder of the guests, where the operator names one.

@@ -6,6 +6,7 @@ mod args;
 mod command;
 mod config;
 mod guests;
+mod native;
 mod output;
 mod parse;
 mod server;

@@ -51,6 +51,9 @@ impl Output {
             .load_preset(presets::NOTHING)
             .set_header(heading)
             .add_rows(rows);
+        for column in table.column_iter_mut() {
+            column.set_padding((0, 2));
+        }
         if !io::stdout().is_terminal() {
             table.set_content_arrangement(comfy_table::ContentArrangement::Disabled);
         }

@@ -1,0 +1,46 @@
+//! Assembles the native runtime from the server's settings.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use barchan_runtime::image::Aliases;
+use barchan_runtime::image::alias::ALIASES_DEFAULT;
+use barchan_runtime::native::{self, Native};
+use barchan_server::config::{self, Settings};
+use barchan_wire::lifecycle::resources;
+
+use crate::guests;
+
+/// Spares that a launcher keeps, so that a create need not wait for the kernel.
+const BLANKS: usize = 4;
+
+/// Finds or starts the launcher of the state directory. The future hears the launcher and must run
+/// for as long as the runtime is used.
+pub(crate) async fn start(
+    settings: &Settings,
+) -> Result<(Arc<Native>, impl Future<Output = ()> + Send)> {
+    let state = config::state_dir(settings);
+    let guests = guests::find(&state)?;
+    let disk = &settings.limits.default.disk;
+    let settings = native::Settings {
+        state,
+        jail: guests.jail,
+        execd: guests.execd,
+        blanks: BLANKS,
+        disk_bytes: resources::bytes(disk)
+            .with_context(|| format!("limits.default.disk: `{disk}` is no size"))?,
+        aliases: aliases(settings)?,
+    };
+    Ok(Native::start(settings).await?)
+}
+
+/// The names that stand for local images: the operator's, or the built-in ones.
+fn aliases(settings: &Settings) -> Result<Aliases> {
+    let own = &settings.runtime.aliases;
+    let aliases = if own.is_empty() {
+        Aliases::new(ALIASES_DEFAULT.map(|(pattern, images)| (pattern, images.iter().copied())))
+    } else {
+        Aliases::new(own.iter().map(|it| (&it.pattern, it.images.clone())))
+    };
+    Ok(aliases?)
+}
