@@ -1,1 +1,239 @@
-//! A strict runtime without processes, for tests and dry runs.
+//! A runtime without processes: it keeps the contract strictly, answers on real sockets, and does
+//! at a test's word what hosts do at the worst moment.
+
+mod ping;
+mod script;
+mod world;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use barchan_wire::id::SandboxId;
+use tokio::net::UnixStream;
+use tokio::runtime::Handle;
+use tokio::sync::{broadcast, watch};
+
+use crate::{
+    Capabilities, EXECD_PORT, EndReason, ErrorKind, Observed, Phase, Plan, Runtime, RuntimeError,
+    Upstream,
+};
+use world::World;
+
+/// What stands behind a sandbox's socket: called with every connection.
+pub type Guest = Arc<dyn Fn(UnixStream) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+
+/// Most changes that a slow watcher may be behind.
+const CHANGES_MAX: usize = 256;
+
+/// The fake runtime. It lives on the async runtime it was made on, so that a server on another one
+/// can die without it.
+pub struct Fake {
+    world: Arc<Mutex<World>>,
+    changes: broadcast::Sender<Observed>,
+    open: watch::Sender<bool>,
+    capabilities: Capabilities,
+    guest: Guest,
+    home: PathBuf,
+    handle: Handle,
+}
+
+impl Fake {
+    /// A fake that enforces everything, knows the image `host`, keeps its sockets in a directory
+    /// and answers every request inside a sandbox with 200 and nothing.
+    ///
+    /// # Panics
+    /// Outside of an async runtime.
+    #[must_use]
+    pub fn new(home: &Path) -> Self {
+        let all = Capabilities {
+            runtime: "fake",
+            limit_cpu: true,
+            limit_memory: true,
+            limit_pids: true,
+            limit_disk: true,
+            pause: true,
+        };
+        Self {
+            world: Arc::new(Mutex::new(World::new("host"))),
+            changes: broadcast::Sender::new(CHANGES_MAX),
+            open: watch::Sender::new(true),
+            capabilities: all,
+            guest: Arc::new(|stream| Box::pin(ping::answer(stream))),
+            home: home.to_owned(),
+            handle: Handle::current(),
+        }
+    }
+
+    /// Puts another program behind the sockets.
+    #[must_use]
+    pub fn with_guest(mut self, guest: Guest) -> Self {
+        self.guest = guest;
+        self
+    }
+
+    /// Changes what the host can enforce.
+    #[must_use]
+    pub fn with_capabilities(mut self, capabilities: Capabilities) -> Self {
+        self.capabilities = capabilities;
+        self
+    }
+
+    /// Adds an image.
+    #[must_use]
+    pub fn with_image(self, name: &str) -> Self {
+        self.lock().images.insert(name.to_owned());
+        self
+    }
+
+    /// Ends a sandbox, as if its entrypoint or the host had.
+    pub fn end(&self, id: &SandboxId, reason: EndReason) {
+        let ended = self.lock().end(id, reason);
+        if let Some(observed) = ended {
+            // Nobody watching is no fault.
+            let _ = self.changes.send(observed);
+        }
+    }
+
+    /// Takes a sandbox away without a word, as someone with root on the host may.
+    pub fn vanish(&self, id: &SandboxId) {
+        self.lock().sandboxes.remove(id);
+    }
+
+    /// The next so many calls of this verb fail in this way.
+    pub fn fail(&self, verb: &'static str, kind: ErrorKind, times: usize) {
+        self.lock().failures.insert(verb, (kind, times));
+    }
+
+    /// Creates wait from now on (`false`), or go on (`true`).
+    pub fn let_creates_through(&self, open: bool) {
+        self.open.send_replace(open);
+    }
+
+    /// The plans of all sandboxes that there are.
+    #[must_use]
+    pub fn plans(&self) -> Vec<Plan> {
+        self.lock()
+            .sandboxes
+            .values()
+            .map(|sandbox| sandbox.plan.clone())
+            .collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The world, unless this verb is to fail now.
+    fn enter(&self, verb: &'static str) -> Result<MutexGuard<'_, World>, RuntimeError> {
+        let mut world = self.lock();
+        world.maybe_fail(verb)?;
+        Ok(world)
+    }
+}
+
+#[async_trait]
+impl Runtime for Fake {
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities.clone()
+    }
+
+    async fn create(&self, plan: Plan) -> Result<Observed, RuntimeError> {
+        // The sender lives in `self`, so waiting ends only when creates are let through.
+        let _ = self.open.subscribe().wait_for(|open| *open).await;
+        let mut world = self.enter("create")?;
+        if let Some(living) = world.sandboxes.get(&plan.id) {
+            return Ok(living.observed.clone());
+        }
+        if !world.images.contains(&plan.image) {
+            let message = format!(
+                "the image '{}' is not in the local store: build it with `barchan image build`, \
+                 or add an alias for it",
+                plan.image
+            );
+            return Err(RuntimeError::new(ErrorKind::UnknownImage, message));
+        }
+        let socket = self.home.join(plan.id.as_str()).with_extension("sock");
+        let guest = Arc::clone(&self.guest);
+        let unenforced = world::unenforced(&plan.limits, &self.capabilities);
+        let outcome = script::run(&plan.entrypoint);
+        let id = plan.id.clone();
+        let made = world.make(plan, socket, unenforced, &outcome.log, guest, &self.handle)?;
+        drop(world);
+        if let Some(code) = outcome.exit {
+            self.end(&id, EndReason::Exit(code));
+        }
+        Ok(made)
+    }
+
+    async fn observe(&self, id: &SandboxId) -> Result<Option<Observed>, RuntimeError> {
+        let world = self.enter("observe")?;
+        Ok(world
+            .sandboxes
+            .get(id)
+            .map(|sandbox| sandbox.observed.clone()))
+    }
+
+    async fn list(&self) -> Result<Vec<Observed>, RuntimeError> {
+        let world = self.enter("list")?;
+        Ok(world
+            .sandboxes
+            .values()
+            .map(|sandbox| sandbox.observed.clone())
+            .collect())
+    }
+
+    async fn pause(&self, id: &SandboxId) -> Result<(), RuntimeError> {
+        let changed = self
+            .enter("pause")?
+            .turn(id, &Phase::Running, Phase::Paused)?;
+        let _ = self.changes.send(changed);
+        Ok(())
+    }
+
+    async fn resume(&self, id: &SandboxId) -> Result<(), RuntimeError> {
+        let changed = self
+            .enter("resume")?
+            .turn(id, &Phase::Paused, Phase::Running)?;
+        let _ = self.changes.send(changed);
+        Ok(())
+    }
+
+    async fn delete(&self, id: &SandboxId) -> Result<(), RuntimeError> {
+        self.enter("delete")?.sandboxes.remove(id);
+        Ok(())
+    }
+
+    async fn endpoint(&self, id: &SandboxId, port: u16) -> Result<Upstream, RuntimeError> {
+        let world = self.enter("endpoint")?;
+        let sandbox = world.get(id)?;
+        let prefix = if port == EXECD_PORT {
+            String::new()
+        } else {
+            format!("/proxy/{port}")
+        };
+        Ok(Upstream {
+            socket: sandbox.socket.clone(),
+            prefix,
+        })
+    }
+
+    async fn logs(&self, id: &SandboxId) -> Result<Vec<u8>, RuntimeError> {
+        let world = self.enter("logs")?;
+        Ok(world.get(id)?.log.clone())
+    }
+
+    fn watch(&self) -> broadcast::Receiver<Observed> {
+        self.changes.subscribe()
+    }
+}
+
+impl fmt::Debug for Fake {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Fake")
+            .field("home", &self.home)
+            .finish_non_exhaustive()
+    }
+}

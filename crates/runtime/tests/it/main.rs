@@ -2,4 +2,5 @@
 
 #![cfg(test)]
 
+mod contract;
 mod image;

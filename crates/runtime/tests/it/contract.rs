@@ -1,0 +1,214 @@
+//! What every runtime promises, held against each of a list of runtimes.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use barchan_runtime::fake::Fake;
+use barchan_runtime::{
+    EXECD_PORT, EndReason, ErrorKind, LOG_BYTES_MAX, Limits, Observed, Phase, Plan, Runtime,
+};
+use barchan_wire::id::SandboxId;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use uuid::Uuid;
+
+/// Longest time for anything that a test waits for.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A runtime under test and what has to live as long as it.
+struct World {
+    name: &'static str,
+    runtime: Arc<dyn Runtime>,
+    /// An image with a shell.
+    image: &'static str,
+    _kept: Box<dyn Any>,
+}
+
+/// Every runtime that keeps the contract.
+fn worlds() -> Vec<World> {
+    let home = tempfile::tempdir().unwrap();
+    let runtime = Arc::new(Fake::new(home.path()));
+    vec![World {
+        name: "fake",
+        runtime,
+        image: "host",
+        _kept: Box::new(home),
+    }]
+}
+
+impl World {
+    fn plan(&self, entrypoint: &[&str]) -> Plan {
+        Plan {
+            id: Uuid::new_v4().to_string().parse().unwrap(),
+            image: self.image.to_owned(),
+            entrypoint: entrypoint.iter().map(|word| (*word).to_owned()).collect(),
+            env: BTreeMap::new(),
+            limits: Limits::default(),
+        }
+    }
+
+    /// A sandbox that runs until it is told to end.
+    async fn running(&self) -> SandboxId {
+        let plan = self.plan(&["tail", "-f", "/dev/null"]);
+        let id = plan.id.clone();
+        let observed = self.runtime.create(plan).await.unwrap();
+        assert_eq!(
+            (&observed.id, &observed.phase),
+            (&id, &Phase::Running),
+            "{}",
+            self.name
+        );
+        assert!(observed.image_digest.starts_with("sha256:"), "{observed:?}");
+        id
+    }
+
+    async fn phase(&self, id: &SandboxId) -> Option<Phase> {
+        self.runtime
+            .observe(id)
+            .await
+            .unwrap()
+            .map(|observed| observed.phase)
+    }
+
+    /// Waits for the end that a watcher is told of.
+    async fn end_of(
+        &self,
+        changes: &mut tokio::sync::broadcast::Receiver<Observed>,
+        id: &SandboxId,
+    ) -> EndReason {
+        let seen = async {
+            loop {
+                match changes.recv().await.unwrap() {
+                    Observed {
+                        id: of,
+                        phase: Phase::Ended(reason),
+                        ..
+                    } if of == *id => {
+                        return reason;
+                    }
+                    _ => {}
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, seen)
+            .await
+            .expect("an end that nobody is told of")
+    }
+}
+
+#[tokio::test]
+async fn a_created_sandbox_accepts_connections_at_once() {
+    for world in worlds() {
+        let id = world.running().await;
+        let upstream = world.runtime.endpoint(&id, EXECD_PORT).await.unwrap();
+        assert_eq!(upstream.prefix, "");
+        let mut stream = UnixStream::connect(&upstream.socket).await.unwrap();
+        stream
+            .write_all(b"GET /ping HTTP/1.1\r\nhost: x\r\n\r\n")
+            .await
+            .unwrap();
+        let mut answer = [0; 15];
+        let read = tokio::time::timeout(PATIENCE, stream.read_exact(&mut answer));
+        read.await.unwrap().unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 200 OK", "{}", world.name);
+        let other = world.runtime.endpoint(&id, 8080).await.unwrap();
+        assert_eq!(
+            (other.socket, other.prefix.as_str()),
+            (upstream.socket, "/proxy/8080")
+        );
+        world.runtime.delete(&id).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn repeated_verbs_change_nothing() {
+    for world in worlds() {
+        let plan = world.plan(&["tail", "-f", "/dev/null"]);
+        let id = plan.id.clone();
+        let first = world.runtime.create(plan.clone()).await.unwrap();
+        assert_eq!(world.runtime.create(plan).await.unwrap(), first);
+        assert_eq!(world.runtime.list().await.unwrap(), [first]);
+        for _ in 0..2 {
+            world.runtime.pause(&id).await.unwrap();
+            assert_eq!(world.phase(&id).await, Some(Phase::Paused));
+        }
+        for _ in 0..2 {
+            world.runtime.resume(&id).await.unwrap();
+            assert_eq!(world.phase(&id).await, Some(Phase::Running));
+        }
+        for _ in 0..2 {
+            world.runtime.delete(&id).await.unwrap();
+            assert_eq!(world.phase(&id).await, None);
+        }
+        assert_eq!(world.runtime.list().await.unwrap(), [], "{}", world.name);
+    }
+}
+
+#[tokio::test]
+async fn a_paused_sandbox_can_be_deleted() {
+    for world in worlds() {
+        let id = world.running().await;
+        world.runtime.pause(&id).await.unwrap();
+        world.runtime.delete(&id).await.unwrap();
+        assert_eq!(world.phase(&id).await, None, "{}", world.name);
+    }
+}
+
+#[tokio::test]
+async fn an_end_is_told_kept_and_explained() {
+    for world in worlds() {
+        let mut changes = world.runtime.watch();
+        let plan = world.plan(&["/bin/sh", "-c", "echo boom; exit 3"]);
+        let id = plan.id.clone();
+        world.runtime.create(plan).await.unwrap();
+        assert_eq!(
+            world.end_of(&mut changes, &id).await,
+            EndReason::Exit(3),
+            "{}",
+            world.name
+        );
+        assert_eq!(
+            world.phase(&id).await,
+            Some(Phase::Ended(EndReason::Exit(3)))
+        );
+        let log = world.runtime.logs(&id).await.unwrap();
+        assert_eq!(log, b"boom\n", "{}", world.name);
+        assert!(log.len() <= LOG_BYTES_MAX);
+        let pause = world.runtime.pause(&id).await.unwrap_err();
+        assert_eq!(pause.kind, ErrorKind::Conflict);
+        world.runtime.delete(&id).await.unwrap();
+        assert_eq!(world.phase(&id).await, None);
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_image_is_named_and_leaves_nothing() {
+    for world in worlds() {
+        let mut plan = world.plan(&["true"]);
+        plan.image = "no-such-image".to_owned();
+        let error = world.runtime.create(plan).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::UnknownImage, "{}", world.name);
+        assert!(error.message.contains("no-such-image"), "{error}");
+        assert_eq!(world.runtime.list().await.unwrap(), []);
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_sandbox_is_no_sandbox() {
+    for world in worlds() {
+        let id: SandboxId = Uuid::new_v4().to_string().parse().unwrap();
+        let runtime = &world.runtime;
+        assert_eq!(runtime.observe(&id).await.unwrap(), None);
+        for error in [
+            runtime.pause(&id).await.unwrap_err(),
+            runtime.resume(&id).await.unwrap_err(),
+            runtime.endpoint(&id, 80).await.unwrap_err(),
+            runtime.logs(&id).await.unwrap_err(),
+        ] {
+            assert_eq!(error.kind, ErrorKind::NotFound, "{}: {error}", world.name);
+        }
+        runtime.delete(&id).await.unwrap();
+    }
+}
