@@ -10,7 +10,7 @@ struct Rule {
     instead: &'static str,
 }
 
-const RULES: [Rule; 9] = [
+const RULES: [Rule; 10] = [
     Rule {
         within: &["crates/server/src/lifecycle", "crates/server/src/store"],
         except: &[],
@@ -55,6 +55,12 @@ const RULES: [Rule; 9] = [
         except: &[],
         words: &["axum", "hyper::", "StatusCode"],
         instead: "a runtime knows no HTTP request of ours: return a RuntimeError",
+    },
+    Rule {
+        within: &["crates/cli/src/"],
+        except: &["crates/cli/src/output.rs"],
+        words: &["stdout()", "stderr().lock()", "println!", "eprintln!"],
+        instead: "only output.rs prints: add a method there",
     },
     Rule {
         within: &["crates/jail/src/"],
