@@ -4,6 +4,7 @@
 #![cfg(test)]
 
 mod arrows;
+mod docs;
 mod fault;
 mod names;
 mod shape;

@@ -1,0 +1,79 @@
+//! What a reader must be able to look up: every error code, every environment variable.
+
+use std::collections::BTreeSet;
+
+use crate::fault::{self, Fault};
+use crate::tree::{Source, sources};
+
+fn page(path: &str) -> &'static Source {
+    let found = sources().iter().find(|source| source.path == path);
+    found.unwrap_or_else(|| panic!("{path} is missing"))
+}
+
+/// Values of `pub const NAME: &str = "VALUE";`.
+fn constants(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().filter_map(|(at, line)| {
+        let value = line
+            .trim()
+            .strip_prefix("pub const ")?
+            .split_once("&str = \"")?
+            .1;
+        Some((at + 1, value.strip_suffix("\";")?))
+    })
+}
+
+/// Words of a file that begin with this and go on in capitals.
+fn words_from<'a>(text: &'a str, prefix: &str) -> BTreeSet<&'a str> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.split(|c: char| !is_part(c))
+        .filter(|word| {
+            word.strip_prefix(prefix)
+                .is_some_and(|rest| !rest.is_empty())
+        })
+        .filter(|word| !word.chars().any(|c| c.is_ascii_lowercase()) && !word.ends_with('_'))
+        .collect()
+}
+
+#[test]
+fn every_error_code_has_its_line() {
+    let page = page("docs/reference/errors.md");
+    let codes = &self::page("crates/wire/src/lifecycle/code.rs");
+    let mut found = Vec::new();
+    for (line, code) in constants(&codes.text) {
+        if !page.text.contains(&format!("| `{code}` |")) {
+            let what = format!("the code `{code}` has no line in {}", page.path);
+            let instead = "say there what it means and what to do";
+            found.push(Fault::new(&codes.path, line, what, instead));
+        }
+    }
+    assert!(
+        constants(&codes.text).count() > 20,
+        "the search for codes is broken"
+    );
+    fault::none(&found);
+}
+
+#[test]
+fn every_environment_variable_has_its_line() {
+    let page = page("docs/reference/environment.md");
+    let mut found = Vec::new();
+    let mut seen = BTreeSet::new();
+    let readers = ["crates/", "python/src/", "examples/", "bench/"];
+    let is_test = |path: &str| path.contains("/tests/");
+    let read = |path: &str| readers.iter().any(|it| path.starts_with(it)) && !is_test(path);
+    for source in sources().iter().filter(|it| read(&it.path)) {
+        for word in words_from(&source.text, "BARCHAN_") {
+            seen.insert(word);
+            if !page.text.contains(&format!("| `{word}` |")) {
+                let what = format!("the variable {word} has no line in {}", page.path);
+                let instead = "say there who reads it and what it means";
+                found.push(Fault::new(&source.path, 1, what, instead));
+            }
+        }
+    }
+    assert!(
+        seen.contains("BARCHAN_SERVER"),
+        "the search for variables is broken"
+    );
+    fault::none(&found);
+}
