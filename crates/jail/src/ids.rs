@@ -25,22 +25,24 @@ pub struct Map {
     pub base: u32,
     /// How many.
     pub count: u32,
+    /// The root's id lies apart from the rest, as it does in a user's own namespace; the kernel
+    /// wants one line for each piece.
+    pub split: bool,
 }
 
 impl Map {
     /// The map of the sandbox in this slot.
     #[must_use]
     pub fn of_slot(mode: IdMode, slot: u32) -> Self {
-        match mode {
-            IdMode::OwnRange => Self {
-                base: FIRST + (slot % SLOTS) * RANGE,
-                count: RANGE,
-            },
-            IdMode::SharedRange => Self {
-                base: 0,
-                count: RANGE,
-            },
-            IdMode::Single => Self { base: 0, count: 1 },
+        let (base, count) = match mode {
+            IdMode::OwnRange => (FIRST + (slot % SLOTS) * RANGE, RANGE),
+            IdMode::SharedRange => (0, RANGE),
+            IdMode::Single => (0, 1),
+        };
+        Self {
+            base,
+            count,
+            split: mode == IdMode::SharedRange,
         }
     }
 
@@ -49,7 +51,11 @@ impl Map {
     /// # Errors
     /// When the kernel refuses.
     pub fn write(&self, pid: Pid) -> io::Result<()> {
-        let line = format!("0 {} {}", self.base, self.count);
+        let Self { base, count, split } = *self;
+        let line = match split {
+            true => format!("0 {base} 1\n1 {} {}", base + 1, count - 1),
+            false => format!("0 {base} {count}"),
+        };
         let pid = pid.as_raw_nonzero();
         for file in ["gid_map", "uid_map"] {
             let path = format!("/proc/{pid}/{file}");

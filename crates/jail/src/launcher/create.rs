@@ -179,12 +179,16 @@ impl Launcher {
 
     /// Writes limits, collects what the sandbox is made of, and sends it all in.
     fn furnish(&self, slot: &mut Slot, spec: &Spec) -> io::Result<Tenant> {
-        let mut unenforced = slot.blank.group.limit(&spec.limits)?;
+        let mut unenforced = slot
+            .blank
+            .group
+            .limit(&spec.limits)
+            .map_err(at("set limits"))?;
         let (_, _, kernel_pids, _) = self.groups.can();
         if !kernel_pids && limits_pids_per_namespace() {
             unenforced.retain(|name| *name != "pids");
         }
-        let listener = listen(&spec.id)?;
+        let listener = listen(&spec.id).map_err(at("listen for the daemon"))?;
         let boot = sealed_memory("boot", &serde_json::to_vec(&spec.boot)?)?;
         let log = log_file()?;
         let ids = (self.ids == IdMode::OwnRange).then(|| slot.blank.user_namespace.as_fd());
@@ -192,7 +196,7 @@ impl Launcher {
             .upper
             .as_deref()
             .map(|path| self.open_upper(path, slot.blank.base));
-        let upper = upper.transpose()?;
+        let upper = upper.transpose().map_err(at("open the writable layer"))?;
         let mut trees = Vec::new();
         match (&upper, slot.disk.take()) {
             (Some(upper), _) => trees.push(mounts::copy(upper.as_fd())?),
@@ -202,13 +206,16 @@ impl Launcher {
         let in_memory = trees.is_empty();
         for layer in &spec.layers {
             let layer = self.state.beneath(layer)?;
-            trees.push(mounts::sealed_copy(layer.as_fd(), ids)?);
+            let copy = mounts::sealed_copy(layer.as_fd(), ids);
+            trees.push(copy.map_err(at("copy the mount of a layer"))?);
         }
         for bind in &spec.binds {
             let flags = OFlags::PATH | OFlags::CLOEXEC;
             let tree = rustix::fs::openat(CWD, &bind.source, flags, Mode::empty())?;
-            trees.push(mounts::sealed_copy(tree.as_fd(), ids)?);
+            let copy = mounts::sealed_copy(tree.as_fd(), ids);
+            trees.push(copy.map_err(at("copy the mount of a host tree"))?);
         }
+        let devices = mounts::copy(self.devices.as_fd()).map_err(at("copy /dev"))?;
         let default_bytes = self.options.disk_bytes;
         let orders = orders(spec, in_memory.then_some(default_bytes), !kernel_pids);
         let mut fds = vec![
@@ -216,7 +223,7 @@ impl Launcher {
             listener.as_fd(),
             boot.as_fd(),
             log.as_fd(),
-            self.devices.as_fd(),
+            devices.as_fd(),
         ];
         fds.extend(trees.iter().map(AsFd::as_fd));
         blank::order(&slot.blank, &orders, &fds)?;
@@ -290,4 +297,9 @@ fn log_file() -> io::Result<File> {
     file.set_len(log_ring::FILE_BYTES)?;
     rustix::fs::fcntl_add_seals(&file, SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL)?;
     Ok(file)
+}
+
+/// Adds the step's name to an error.
+fn at(step: &'static str) -> impl Fn(io::Error) -> io::Error {
+    move |error| io::Error::new(error.kind(), format!("{step}: {error}"))
 }

@@ -2,11 +2,11 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, MemfdFlags, Mode, OFlags, SealFlags};
+use rustix::fs::{CWD, FlockOperation, MemfdFlags, Mode, SealFlags};
 
 use crate::{blank, mounts};
 
@@ -20,7 +20,6 @@ pub(crate) const RUN: &str = "run";
 #[derive(Debug)]
 pub(super) struct StateDirectory {
     id: String,
-    folder: OwnedFd,
     _lock: File,
 }
 
@@ -52,15 +51,10 @@ impl StateDirectory {
             );
             io::Error::new(io::ErrorKind::AddrInUse, words)
         })?;
-        let folder = rustix::fs::open(".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         // Device and inode name the directory however it is reached; a copy of it is another one.
         let found = fs::metadata(".")?;
         let id = format!("{:x}-{:x}", found.dev(), found.ino());
-        Ok(Self {
-            id,
-            folder,
-            _lock: lock,
-        })
+        Ok(Self { id, _lock: lock })
     }
 
     /// What control groups of this state directory are called after.
@@ -82,9 +76,10 @@ impl StateDirectory {
         let _ = fs::remove_file(SOCKET);
     }
 
-    /// Opens a path beneath the state directory; the server is not trusted to name others.
+    /// Opens a path beneath the state directory; the server is not trusted to name others. Through
+    /// the working directory, which moved along into a mount namespace of the launcher's own.
     pub(super) fn beneath(&self, path: &Path) -> io::Result<OwnedFd> {
-        mounts::open_beneath(self.folder.as_fd(), path).map_err(|errno| {
+        mounts::open_beneath(CWD, path).map_err(|errno| {
             let words = format!("{} beneath the state directory: {errno}", path.display());
             io::Error::new(io::Error::from(errno).kind(), words)
         })
