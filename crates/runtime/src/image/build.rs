@@ -1,5 +1,6 @@
 //! Builds: an operator's recipe becomes a sealed layer and a manifest.
 
+mod bootstrap;
 mod python;
 mod run;
 mod steps;

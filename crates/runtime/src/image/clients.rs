@@ -1,6 +1,7 @@
 //! What the host's package clients are told: mirrors, proxies, certificates, credentials. A build
 //! is given it as environment and read-only files, and none of it becomes part of an image.
 
+mod apt;
 mod netrc;
 mod npmrc;
 mod pip_config;

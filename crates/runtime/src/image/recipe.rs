@@ -97,7 +97,7 @@ impl Recipe {
         if self.base == super::HOST && !self.apt.is_empty() {
             return Err(
                 "apt: the host's /usr is read-only in a sandbox; install the packages on \
-                        the host, or take a base of its own as `debian`"
+                        the host, or take `debian` as base"
                     .to_owned(),
             );
         }

@@ -9,11 +9,12 @@ use crate::image::manifest::sha256;
 use crate::image::recipe::Recipe;
 
 /// The recipes that the program carries.
-pub const EMBEDDED: [(&str, &str); 2] = [
+pub const EMBEDDED: [(&str, &str); 3] = [
     (
         "data-science",
         include_str!("../../../../images/data-science.toml"),
     ),
+    ("debian", include_str!("../../../../images/debian.toml")),
     ("minimal", include_str!("../../../../images/minimal.toml")),
 ];
 

@@ -2,4 +2,4 @@
 apt-get update
 apt-get install --yes --no-install-recommends -- "$@"
 apt-get clean
-rm -rf /var/lib/apt/lists/* /var/log/apt /var/log/dpkg.log /var/log/alternatives.log
+rm -rf /var/lib/apt/lists/* /var/log/apt /var/log/*.log

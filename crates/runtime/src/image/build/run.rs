@@ -1,20 +1,23 @@
 //! One build from recipe to manifest: cached by digest, one at a time per recipe, all or nothing.
 
+mod base;
 mod stage;
 mod workplace;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::steps::{self, NPM_PREFIX};
-use super::{BuildJob, BuildStep, Builder, ProgressSink};
+use super::bootstrap::{self, WHOLE, counted};
+use super::{BuildJob, BuildStep, Builder, ProgressSink, steps};
 use crate::image::clients::{ClientSources, Clients, GIVEN};
 use crate::image::error::ImageError;
 use crate::image::manifest::Manifest;
+use crate::image::recipe::BOOTSTRAP;
 use crate::image::recipes::LoadedRecipe;
-use crate::image::seal::{self, Layer};
+use crate::image::seal::{self, Layer, Secrets};
 use crate::image::store::{Store, path_of};
-use crate::image::{Aliases, HOST, PATH_DEFAULT, ResolvedImage, VENV};
+use crate::image::{Bind, PATH_DEFAULT, ResolvedImage};
+use base::{Base, Kind};
 use workplace::Workplace;
 
 /// What to build and what the host lends to it.
@@ -48,48 +51,38 @@ pub async fn build(
     request: &BuildRequest,
     builder: &dyn Builder,
 ) -> Result<Built, ImageError> {
-    let base = Base::find(store, &request.recipe)?;
-    let recipe_digest = request.recipe.digest(&base.digest);
-    let hit = |store: &Store| {
-        if request.fresh {
-            Ok(None)
-        } else {
-            cached(store, request, &recipe_digest)
-        }
-    };
-    if let Some(built) = hit(store)? {
+    let recipe = &request.recipe.recipe;
+    let mut clients = Clients::gather(&request.clients)?;
+    if recipe.base == BOOTSTRAP || !recipe.apt.is_empty() {
+        let settings = bootstrap::apt_settings(&request.clients).await;
+        clients.apt(&request.clients, &settings)?;
+    }
+    let base = Base::find(store, &request.recipe, &clients)?;
+    let recipe_digest = request.recipe.digest(&base.manifest.digest);
+    if let Some(built) = cached(store, request, &recipe_digest)? {
         return Ok(built);
     }
     let place = Workplace::take(store, &recipe_digest, &request.progress).await?;
     // Whoever held the place before may have built just this.
-    if let Some(built) = hit(store)? {
+    if let Some(built) = cached(store, request, &recipe_digest)? {
         return Ok(built);
     }
-    let job = Prepared::new(request, &base, &place).await?;
-    let upper = match job.steps.is_empty() {
-        true => None,
-        false => Some(run(request, &base, &job, &place, builder).await?),
+    let job = Prepared::new(request, &base, clients, &place).await?;
+    let tree = if job.of == 1 {
+        None
+    } else {
+        Some(job.run(&base, &place, builder).await?)
     };
+    request.progress.step(job.of, job.of, "sealing the layer");
     let manifest = base.manifest(request, recipe_digest);
-    request.progress.step(
-        job.steps.len() + 1,
-        job.steps.len() + 1,
-        "sealing the layer",
-    );
-    let (store, secrets) = (Arc::clone(store), job.clients.secrets);
+    let store = Arc::clone(store);
     let sealed = tokio::task::spawn_blocking(move || {
         let _lock = store.lock()?;
-        finish(
-            &store,
-            manifest,
-            upper.as_deref().map(|tree| (tree, &secrets)),
-        )
+        finish(&store, manifest, tree.as_deref(), &job.clients.secrets)
     });
-    let manifest = sealed
-        .await
-        .map_err(|e| failed(request, format!("sealing stopped: {e}")))??;
+    let stopped = |e| failed(&request.recipe, format!("sealing stopped: {e}"));
     Ok(Built {
-        manifest,
+        manifest: sealed.await.map_err(stopped)??,
         cached: false,
     })
 }
@@ -99,6 +92,9 @@ fn cached(
     request: &BuildRequest,
     digest: &str,
 ) -> Result<Option<Built>, ImageError> {
+    if request.fresh {
+        return Ok(None);
+    }
     let found = store
         .manifest(&request.recipe.recipe.name)
         .or_else(|error| match error {
@@ -117,9 +113,10 @@ fn cached(
 fn finish(
     store: &Store,
     mut manifest: Manifest,
-    tree: Option<(&Path, &seal::Secrets)>,
+    tree: Option<&Path>,
+    secrets: &Secrets,
 ) -> Result<Manifest, ImageError> {
-    if let Some((tree, secrets)) = tree {
+    if let Some(tree) = tree {
         let Layer { id, bytes } = seal::seal(store, &manifest.name, tree, secrets)?;
         manifest.layers.insert(0, id);
         manifest.bytes = bytes;
@@ -129,155 +126,108 @@ fn finish(
     Ok(manifest)
 }
 
-async fn run(
-    request: &BuildRequest,
-    base: &Base,
-    job: &Prepared,
-    place: &Workplace,
-    builder: &dyn Builder,
-) -> Result<PathBuf, ImageError> {
-    let scratch = place.scratch();
-    let upper = builder
-        .run(BuildJob {
-            image: request.recipe.recipe.name.clone(),
-            base: base.image.clone(),
-            steps: job.steps.clone(),
-            binds: job.binds.clone(),
-            scratch: scratch.clone(),
-            progress: request.progress.clone(),
-        })
-        .await?;
-    if upper.starts_with(&scratch) && upper != scratch {
-        Ok(upper)
-    } else {
-        Err(failed(
-            request,
-            format!("{} is not beneath the build's folder", upper.display()),
-        ))
-    }
-}
-
-fn failed(request: &BuildRequest, reason: String) -> ImageError {
+fn failed(loaded: &LoadedRecipe, reason: String) -> ImageError {
     ImageError::Build {
-        image: request.recipe.recipe.name.clone(),
+        image: loaded.recipe.name.clone(),
         reason,
-    }
-}
-
-/// The image underneath.
-struct Base {
-    digest: String,
-    manifest: Manifest,
-    image: ResolvedImage,
-    is_host: bool,
-}
-
-impl Base {
-    fn find(store: &Store, loaded: &LoadedRecipe) -> Result<Self, ImageError> {
-        let name = &loaded.recipe.base;
-        let unknown = |_| ImageError::Recipe {
-            recipe: loaded.recipe.name.clone(),
-            reason: format!(
-                "its base '{name}' is not here; run `barchan image build {name}` first"
-            ),
-        };
-        let image = store.resolve(name, &Aliases::default()).map_err(unknown)?;
-        let manifest = store.described(name)?;
-        let is_host = name == HOST;
-        Ok(Self {
-            digest: manifest.digest.clone(),
-            manifest,
-            image,
-            is_host,
-        })
-    }
-
-    fn has_venv(&self) -> bool {
-        !self.is_host && self.manifest.path.contains(&format!("{VENV}/bin"))
-    }
-
-    /// The manifest of what is built on it, still without a layer of its own.
-    fn manifest(&self, request: &BuildRequest, recipe_digest: String) -> Manifest {
-        let loaded = &request.recipe;
-        let recipe = &loaded.recipe;
-        let mut env = self.manifest.env.clone();
-        env.extend(recipe.env.clone());
-        let own = |list: &Vec<String>, base: &Vec<String>| {
-            if list.is_empty() {
-                base.clone()
-            } else {
-                list.clone()
-            }
-        };
-        Manifest {
-            name: recipe.name.clone(),
-            digest: String::new(),
-            base: Some(recipe.base.clone()),
-            on_host: self.manifest.on_host,
-            layers: if self.is_host {
-                Vec::new()
-            } else {
-                self.manifest.layers.clone()
-            },
-            env,
-            path: self.path(loaded),
-            entrypoint: own(&recipe.entrypoint, &self.manifest.entrypoint),
-            created_unix_s: request.now_unix_s,
-            recipe_digest,
-            pinned: !self.manifest.on_host,
-            bytes: 0,
-        }
-    }
-
-    fn path(&self, loaded: &LoadedRecipe) -> Vec<String> {
-        let mut path = loaded.recipe.path.clone();
-        path.extend(loaded.requirements.is_some().then(|| format!("{VENV}/bin")));
-        path.extend((!loaded.recipe.npm.is_empty()).then(|| format!("{NPM_PREFIX}/bin")));
-        for folder in &self.manifest.path {
-            if !path.contains(folder) {
-                path.push(folder.clone());
-            }
-        }
-        path
     }
 }
 
 /// A build ready to run.
 struct Prepared {
+    image: String,
     clients: Clients,
+    env: std::collections::BTreeMap<String, String>,
     steps: Vec<BuildStep>,
-    binds: Vec<crate::image::Bind>,
+    binds: Vec<Bind>,
+    progress: ProgressSink,
+    /// The number of steps, sealing included.
+    of: usize,
 }
 
 impl Prepared {
     async fn new(
         request: &BuildRequest,
         base: &Base,
+        mut clients: Clients,
         place: &Workplace,
     ) -> Result<Self, ImageError> {
         let loaded = &request.recipe;
-        let mut clients = Clients::gather(&request.clients)?;
-        let venv = stage::venv(request, base.is_host, base.has_venv(), &mut clients, place).await?;
+        let venv = stage::venv(request, base, &mut clients, place).await?;
         stage::contents(loaded, &mut clients);
         let mut env = clients.env.clone();
-        env.extend(base.image.env.clone());
+        env.extend(base.manifest.env.clone());
         env.extend(loaded.recipe.env.clone());
         env.insert("PATH".to_owned(), path_of(&base.path(loaded), PATH_DEFAULT));
-        let steps = steps::steps(loaded, &venv, &env);
+        let mut steps = steps::steps(loaded, &venv, &env);
+        let mut of = steps.len() + 1;
+        if base.kind == Kind::Bootstrap {
+            steps = bootstrap::around(steps, &env);
+            of = steps.len() + 2;
+        }
         let binds = if steps.is_empty() {
             Vec::new()
         } else {
             stage::write(&clients, place)?
         };
+        let (image, progress) = (loaded.recipe.name.clone(), request.progress.clone());
         Ok(Self {
+            image,
             clients,
+            env,
             steps,
             binds,
+            progress,
+            of,
+        })
+    }
+
+    /// Runs all steps and answers the tree to seal.
+    async fn run(
+        &self,
+        base: &Base,
+        place: &Workplace,
+        builder: &dyn Builder,
+    ) -> Result<PathBuf, ImageError> {
+        let mut job = self.job(base.image.clone(), place.scratch());
+        if base.kind != Kind::Bootstrap {
+            return self.checked(builder.run(job).await?, place);
+        }
+        job.scratch = place.first_scratch()?;
+        job.progress = counted(&self.progress, 0, self.of);
+        let (system, debs) = bootstrap::unpack(job, &self.env, builder).await?;
+        let mut job = self.job(system, place.scratch());
+        job.progress = counted(&self.progress, 1, self.of);
+        stage::mount_point(place, &debs)?;
+        job.binds.push(debs);
+        Ok(self.checked(builder.run(job).await?, place)?.join(WHOLE))
+    }
+
+    fn job(&self, base: ResolvedImage, scratch: PathBuf) -> BuildJob {
+        BuildJob {
+            image: self.image.clone(),
+            base,
+            steps: self.steps.clone(),
+            binds: self.binds.clone(),
+            scratch,
+            progress: self.progress.clone(),
+        }
+    }
+
+    fn checked(&self, upper: PathBuf, place: &Workplace) -> Result<PathBuf, ImageError> {
+        let scratch = place.scratch();
+        if upper.starts_with(&scratch) && upper != scratch {
+            return Ok(upper);
+        }
+        let reason = format!("{} is not beneath the build's folder", upper.display());
+        Err(ImageError::Build {
+            image: self.image.clone(),
+            reason,
         })
     }
 }
 
-/// Folders that are shown to a build beneath [`GIVEN`].
+/// Where a build sees something beneath [`GIVEN`].
 fn given(name: &str) -> PathBuf {
     Path::new(GIVEN).join(name)
 }

@@ -13,7 +13,7 @@ pub(super) const NPM_PREFIX: &str = "/opt/npm";
 const PYTHON_COPY: &str = "/opt/python";
 
 const MINUTE: Duration = Duration::from_secs(60);
-const INSTALL_TIMEOUT: Duration = Duration::from_secs(45 * 60);
+pub(super) const INSTALL_TIMEOUT: Duration = Duration::from_secs(45 * 60);
 
 /// What the environment for `pip` is made from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(super) fn steps(
 ) -> Vec<BuildStep> {
     let recipe = &loaded.recipe;
     let mut list = List {
-        env: whole(env),
+        env,
         steps: Vec::new(),
     };
     if !recipe.apt.is_empty() {
@@ -76,24 +76,15 @@ pub(super) fn given_name(number: usize) -> String {
     format!("content-{number}")
 }
 
-struct List {
-    env: BTreeMap<String, String>,
+struct List<'a> {
+    env: &'a BTreeMap<String, String>,
     steps: Vec<BuildStep>,
 }
 
-impl List {
+impl List<'_> {
     fn shell(&mut self, title: &str, script: &str, args: &[String], timeout: Duration) {
-        let mut argv: Vec<String> = ["/bin/sh", "-euc", script, "build"]
-            .map(str::to_owned)
-            .into();
-        argv.extend(args.iter().cloned());
-        let env = self.env.clone();
-        self.steps.push(BuildStep {
-            title: title.to_owned(),
-            argv,
-            env,
-            timeout,
-        });
+        self.steps
+            .push(shell(title, script, args, timeout, self.env));
     }
 
     fn python(&mut self, venv: &Venv, complete: bool, requirements: &[u8]) {
@@ -129,12 +120,33 @@ impl List {
             script.push_str(" --no-deps");
         }
         self.shell(&title, &script, &[], INSTALL_TIMEOUT);
-        // Some packages hold files that no version compiles; that is their own affair.
+        // Some packages hold files that no version compiles; that is their own affair. A fixed seed
+        // keeps the order of sets, and so the layer's digest.
         let script = format!(
-            "{VENV}/bin/python -m compileall -qq -j 0 --invalidation-mode unchecked-hash \
-             {VENV}/lib || true"
+            "PYTHONHASHSEED=0 {VENV}/bin/python -m compileall -qq -j 0 -x '/tests?/' \
+             --invalidation-mode unchecked-hash {VENV}/lib || true"
         );
         self.shell("compiling Python files", &script, &[], INSTALL_TIMEOUT);
+    }
+}
+
+/// One step that runs shell text, which finds the arguments from `$1` on.
+pub(super) fn shell(
+    title: &str,
+    script: &str,
+    args: &[String],
+    timeout: Duration,
+    env: &BTreeMap<String, String>,
+) -> BuildStep {
+    let mut argv: Vec<String> = ["/bin/sh", "-euc", script, "build"]
+        .map(str::to_owned)
+        .into();
+    argv.extend(args.iter().cloned());
+    BuildStep {
+        title: title.to_owned(),
+        argv,
+        env: whole(env),
+        timeout,
     }
 }
 

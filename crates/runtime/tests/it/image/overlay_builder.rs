@@ -8,53 +8,60 @@ use async_trait::async_trait;
 use barchan_runtime::image::{BuildJob, Builder, ImageError};
 use tokio::process::Command;
 
-/// Runs steps one after the other in a root of their own, with the host's network.
+/// Runs steps one after the other in a root of their own, with the host's network. All files belong
+/// to the caller, who is root inside.
 pub(super) struct OverlayBuilder;
+
+/// The same with all ids as they are: for packages with other owners than root. Only for root.
+pub(super) struct RootBuilder;
 
 #[async_trait]
 impl Builder for OverlayBuilder {
     async fn run(&self, job: BuildJob) -> Result<PathBuf, ImageError> {
-        for folder in ["upper", "work", "root"] {
-            fs::create_dir(job.scratch.join(folder)).unwrap();
-        }
-        let script = job.scratch.join("script");
-        fs::write(&script, text(&job)).unwrap();
-        let mut unshare = Command::new("unshare");
-        unshare.args([
-            "--user",
-            "--map-root-user",
-            "--mount",
-            "--pid",
-            "--fork",
-            "--kill-child",
-        ]);
-        unshare
-            .args(["/bin/sh", "-eu"])
-            .arg(&script)
-            .env_clear()
-            .env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin");
-        (0..job.steps.len()).for_each(|index| job.starting(index));
-        let output = unshare.kill_on_drop(true).output().await.unwrap();
-        if output.status.success() {
-            return Ok(job.scratch.join("upper"));
-        }
-        let printed = String::from_utf8_lossy(&output.stderr).into_owned()
-            + &String::from_utf8_lossy(&output.stdout);
-        let step = fs::read_to_string(job.scratch.join("step")).unwrap_or_default();
-        let step = step.trim().parse::<usize>().unwrap_or(0);
-        let title = job
-            .steps
-            .get(step.wrapping_sub(1))
-            .map_or("setting up", |step| &step.title);
-        Err(ImageError::Step {
-            image: job.image.clone(),
-            step,
-            of: job.steps.len(),
-            title: title.to_owned(),
-            reason: format!("ended with {}", output.status),
-            output: printed,
-        })
+        run(job, &["--user", "--map-root-user"]).await
     }
+}
+
+#[async_trait]
+impl Builder for RootBuilder {
+    async fn run(&self, job: BuildJob) -> Result<PathBuf, ImageError> {
+        run(job, &[]).await
+    }
+}
+
+async fn run(job: BuildJob, ids: &[&str]) -> Result<PathBuf, ImageError> {
+    for folder in ["upper", "work", "root"] {
+        fs::create_dir(job.scratch.join(folder)).unwrap();
+    }
+    let script = job.scratch.join("script");
+    fs::write(&script, text(&job)).unwrap();
+    let mut unshare = Command::new("unshare");
+    unshare
+        .args(ids)
+        .args(["--mount", "--pid", "--fork", "--kill-child"]);
+    unshare.args(["/bin/sh", "-eu"]).arg(&script).env_clear();
+    unshare.env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin");
+    (0..job.steps.len()).for_each(|index| job.starting(index));
+    let output = unshare.kill_on_drop(true).output().await.unwrap();
+    if output.status.success() {
+        return Ok(job.scratch.join("upper"));
+    }
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned()
+        + &String::from_utf8_lossy(&output.stdout);
+    let step = fs::read_to_string(job.scratch.join("step")).unwrap_or_default();
+    let step = step.trim().parse::<usize>().unwrap_or(0);
+    let title = job
+        .steps
+        .get(step.wrapping_sub(1))
+        .map_or("setting up", |step| &step.title);
+    Err(ImageError::Step {
+        image: job.image.clone(),
+        step,
+        of: job.steps.len(),
+        title: title.to_owned(),
+        reason: format!("ended with {}", output.status),
+        output: printed,
+    })
 }
 
 fn text(job: &BuildJob) -> String {

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use barchan_runtime::image::{self, ImageError};
 
-use super::overlay_builder::OverlayBuilder;
-use super::world::World;
+use super::overlay_builder::{OverlayBuilder, RootBuilder};
+use super::world::{World, names};
 
 /// A package with one program, as a wheel.
 const MAKE_WHEEL: &str = r#"
@@ -303,4 +303,50 @@ async fn a_host_without_python_says_so() {
         .unwrap_err()
         .to_string();
     assert!(said.contains("no Python of version 3.11"), "{said}");
+}
+
+/// From the packages of the host's distribution, by the network.
+#[tokio::test]
+async fn a_debian_of_its_own_is_unpacked_and_installed() {
+    let world = World::new();
+    let text = r#"
+name = "x"
+base = "bootstrap"
+apt = ["tree"]
+run = [
+    "id nobody && getent group nogroup && test -x /usr/bin/env",
+    "test -z \"$(dpkg --audit)\" && dpkg -s apt tree >/dev/null",
+    "test ! -e /opt/venv",
+]
+"#;
+    let recipe = world.recipe(text);
+    if !rustix::process::geteuid().is_root() {
+        let said = world
+            .build(&recipe, &OverlayBuilder)
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(said.contains("subordinate ids"), "{said}");
+        return;
+    }
+    let built = world.build(&recipe, &RootBuilder).await.unwrap();
+    assert!(
+        built.manifest.pinned && !built.manifest.on_host,
+        "{:?}",
+        built.manifest
+    );
+    let image = world.resolve("x").unwrap();
+    assert_eq!((image.layers.len(), image.binds.len()), (1, 0));
+    let root = &image.layers[0];
+    for folder in ["proc", "sys", "dev", "run", "tmp", "var/lib/apt/lists"] {
+        assert_eq!(names(&root.join(folder)), [].into(), "{folder}");
+    }
+    assert!(!names(&root.join("etc/apt")).contains("sources.list"));
+    assert!(root.join("usr/bin/tree").is_file() && root.join("bin").is_symlink());
+    let seen = world.seen.lock().unwrap();
+    let steps: Vec<_> = seen
+        .iter()
+        .map(|progress| (progress.step, progress.of))
+        .collect();
+    assert_eq!(steps, (1..=8).map(|step| (step, 8)).collect::<Vec<_>>());
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use super::base::{Base, Kind};
 use super::workplace::Workplace;
 use super::{BuildRequest, failed, given};
 use crate::image::Bind;
@@ -18,15 +19,14 @@ use crate::image::recipes::LoadedRecipe;
 /// Decides which interpreter the recipe's packages get.
 pub(super) async fn venv(
     request: &BuildRequest,
-    on_host: bool,
-    kept: bool,
+    base: &Base,
     clients: &mut Clients,
     place: &Workplace,
 ) -> Result<Venv, ImageError> {
-    if request.recipe.requirements.is_none() || kept {
+    if request.recipe.requirements.is_none() || base.has_venv() {
         return Ok(Venv::Kept);
     }
-    if !on_host {
+    if base.kind != Kind::Host {
         return Ok(Venv::New(None));
     }
     if let Some(python) = host::python(&request.clients.root) {
@@ -38,7 +38,7 @@ pub(super) async fn venv(
             "this host has no Python of version 3.{PYTHON_MIN} or later, neither in /usr nor in \
              PATH; install one (python3), or take a base that brings its own"
         );
-        return Err(failed(request, reason));
+        return Err(failed(&request.recipe, reason));
     };
     let (prefix, exe) = (found.prefix.display().to_string(), found.exe());
     clients.binds.push(Bind {
@@ -110,6 +110,11 @@ pub(super) fn write(clients: &Clients, place: &Workplace) -> Result<Vec<Bind>, I
         });
     }
     Ok(binds)
+}
+
+/// Makes the mount point of one more folder.
+pub(super) fn mount_point(place: &Workplace, bind: &Bind) -> Result<(), ImageError> {
+    open_folders(&place.given(), bind.target.strip_prefix(GIVEN).ok())
 }
 
 /// Makes the folders of a path beneath another, open to everybody whatever the umask.

@@ -63,6 +63,13 @@ impl Workplace {
         self.folder.join("scratch")
     }
 
+    /// The builder's own in a job that goes before.
+    pub(super) fn first_scratch(&self) -> Result<PathBuf, ImageError> {
+        let folder = self.folder.join("first");
+        disk::make_private(&folder)?;
+        Ok(folder)
+    }
+
     /// Where the build's files are kept from others.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
