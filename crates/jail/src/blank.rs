@@ -24,6 +24,8 @@ use crate::{frames, loopback};
 /// The launcher's side of a blank.
 #[derive(Debug)]
 pub struct Blank {
+    /// Its process, as the launcher numbers it.
+    pub pid: i32,
     /// Names the process for good.
     pub pidfd: OwnedFd,
     /// Orders go in, "ready" and failed steps come out; closed by the exec.
@@ -50,8 +52,14 @@ const MAPPED: &[u8] = b"mapped";
 /// # Errors
 /// When a namespace or a map cannot be made; nothing is left behind then.
 pub fn make(group: Group, map: &Map, network: Network) -> io::Result<Blank> {
-    match try_make(&group, map, network) {
-        Ok((pidfd, control, user_namespace)) => Ok(Blank {
+    match start(&group, map, network) {
+        Ok(Started {
+            pid,
+            pidfd,
+            control,
+            user_namespace,
+        }) => Ok(Blank {
+            pid,
             pidfd,
             control,
             user_namespace,
@@ -65,7 +73,15 @@ pub fn make(group: Group, map: &Map, network: Network) -> io::Result<Blank> {
     }
 }
 
-fn try_make(group: &Group, map: &Map, network: Network) -> io::Result<(OwnedFd, OwnedFd, OwnedFd)> {
+/// A process that has its namespaces and its map.
+struct Started {
+    pid: i32,
+    pidfd: OwnedFd,
+    control: OwnedFd,
+    user_namespace: OwnedFd,
+}
+
+fn start(group: &Group, map: &Map, network: Network) -> io::Result<Started> {
     let join = group.join_files()?;
     let birth_place = group.birth_place();
     let (ours, theirs) = frames::pair()?;
@@ -76,13 +92,19 @@ fn try_make(group: &Group, map: &Map, network: Network) -> io::Result<(OwnedFd, 
             stand_by(&theirs, &join, network)
         }
         Cloned::Parent { pid, pidfd } => {
+            let number = pid.as_raw_nonzero().get();
             let told = map.write(pid).and_then(|()| {
-                let namespace = File::open(format!("/proc/{}/ns/user", pid.as_raw_nonzero()))?;
+                let namespace = File::open(format!("/proc/{number}/ns/user"))?;
                 frames::send(ours.as_fd(), MAPPED, &[])?;
                 Ok(OwnedFd::from(namespace))
             });
             match told {
-                Ok(namespace) => Ok((pidfd, ours, namespace)),
+                Ok(user_namespace) => Ok(Started {
+                    pid: number,
+                    pidfd,
+                    control: ours,
+                    user_namespace,
+                }),
                 Err(error) => {
                     end(&pidfd, pid);
                     Err(error)

@@ -34,6 +34,8 @@ pub struct Orders {
     pub shm_bytes: u64,
     /// Most processes, where no control group limits them.
     pub pid_max: Option<u64>,
+    /// Most private data of one process, in bytes, where no control group limits memory.
+    pub data_max_bytes: Option<u64>,
     /// Whether the sandbox owns its network namespace (and so may see /sys).
     pub own_network: bool,
 }
@@ -119,7 +121,7 @@ fn steps(orders: &Orders, kit: &Kit, staging: &str) -> Result<OwnedFd, StepError
     }
     masks::apply(root.as_fd(), orders.own_network).map_err(step("mask the kernel's files"))?;
     pivot(root.as_fd())?;
-    limit_resources().map_err(step("set resource limits"))?;
+    limit_resources(orders).map_err(step("set resource limits"))?;
     privileges::bound(privileges::DAEMON).map_err(step("bound capabilities"))?;
     rustix::thread::set_no_new_privs(true).map_err(step("forbid new privileges"))?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
@@ -184,7 +186,7 @@ fn pivot(root: BorrowedFd<'_>) -> Result<(), StepError> {
 /// Descriptors a process may have open.
 const OPEN_FILES_MAX: u64 = 65_536;
 
-fn limit_resources() -> io::Result<()> {
+fn limit_resources(orders: &Orders) -> io::Result<()> {
     let hard = rustix::process::getrlimit(Resource::Nofile)
         .maximum
         .unwrap_or(OPEN_FILES_MAX);
@@ -196,6 +198,13 @@ fn limit_resources() -> io::Result<()> {
             maximum: files,
         },
     )?;
+    if orders.data_max_bytes.is_some() {
+        let most = Rlimit {
+            current: orders.data_max_bytes,
+            maximum: orders.data_max_bytes,
+        };
+        rustix::process::setrlimit(Resource::Data, most)?;
+    }
     let none = Rlimit {
         current: Some(0),
         maximum: Some(0),

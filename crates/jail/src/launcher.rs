@@ -9,6 +9,7 @@ mod create;
 mod slot;
 mod state;
 mod verbs;
+mod watchdog;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
@@ -200,6 +201,7 @@ impl Launcher {
             match got {
                 Ok(0) => {
                     self.remove_stale_groups();
+                    self.watch_memory();
                     idle_ms = if self.is_idle() { idle_ms + wait_ms } else { 0 };
                     if idle_ms >= IDLE_MS {
                         self.leave();
@@ -225,6 +227,7 @@ impl Launcher {
         match (self.wants_spare(), self.stale_groups.is_empty()) {
             (true, _) => 0,
             (false, false) => RETRY_MS,
+            (false, true) if self.is_watching() => watchdog::LOOK_MS,
             (false, true) => 1000,
         }
     }
@@ -330,6 +333,26 @@ impl Launcher {
 
     fn remove_stale_groups(&mut self) {
         self.stale_groups.retain(|group| !group.remove());
+    }
+
+    /// Whether memory is limited by looking rather than by the kernel.
+    fn is_watching(&self) -> bool {
+        let (_, by_kernel, ..) = self.groups.can();
+        !by_kernel
+            && self
+                .slots
+                .values()
+                .any(|slot| slot.memory_limit().is_some())
+    }
+
+    fn watch_memory(&mut self) {
+        if !self.is_watching() {
+            return;
+        }
+        let holdings = watchdog::look();
+        for slot in self.slots.values_mut() {
+            slot.keep_within(&holdings);
+        }
     }
 
     /// Lets spares go and takes its traces away.

@@ -9,7 +9,7 @@ use std::path::Path;
 use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, SealFlags};
 
 use super::slot::{Slot, Stage, Tenant};
-use super::{Launcher, WorkshopClient, limits_pids_per_namespace, state};
+use super::{Launcher, WorkshopClient, limits_pids_per_namespace, state, watchdog};
 use crate::enter::Orders;
 use crate::proto::{Answer, Failure, FailureKind, IdMode};
 use crate::spec::{Limits, Network, Spec};
@@ -184,7 +184,7 @@ impl Launcher {
             .group
             .limit(&spec.limits)
             .map_err(at("set limits"))?;
-        let (_, _, kernel_pids, _) = self.groups.can();
+        let (_, kernel_memory, kernel_pids, _) = self.groups.can();
         if !kernel_pids && limits_pids_per_namespace() {
             unenforced.retain(|name| *name != "pids");
         }
@@ -217,7 +217,11 @@ impl Launcher {
         }
         let devices = mounts::copy(self.devices.as_fd()).map_err(at("copy /dev"))?;
         let default_bytes = self.options.disk_bytes;
-        let orders = orders(spec, in_memory.then_some(default_bytes), !kernel_pids);
+        let orders = Orders {
+            pid_max: spec.limits.pids.filter(|_| !kernel_pids),
+            data_max_bytes: spec.limits.memory_bytes.filter(|_| !kernel_memory),
+            ..orders(spec, in_memory.then_some(default_bytes))
+        };
         let mut fds = vec![
             self.program.as_fd(),
             listener.as_fd(),
@@ -234,6 +238,11 @@ impl Launcher {
             unenforced: unenforced.into_iter().map(str::to_owned).collect(),
             paused: false,
             upper,
+            memory: spec
+                .limits
+                .memory_bytes
+                .zip(watchdog::namespace_of(slot.blank.pid)),
+            starved: false,
             deleting: Vec::new(),
         })
     }
@@ -251,10 +260,10 @@ impl Launcher {
     }
 }
 
-fn orders(spec: &Spec, tmpfs_bytes: Option<u64>, count_pids: bool) -> Orders {
+/// The orders that a spec gives on a host whose control groups do the limiting.
+fn orders(spec: &Spec, tmpfs_bytes: Option<u64>) -> Orders {
     let Limits {
         memory_bytes,
-        pids,
         disk_bytes,
         ..
     } = spec.limits;
@@ -264,7 +273,8 @@ fn orders(spec: &Spec, tmpfs_bytes: Option<u64>, count_pids: bool) -> Orders {
         tmpfs_bytes: tmpfs_bytes.map(|default| disk_bytes.unwrap_or(default)),
         tmp_bytes: memory_bytes.map_or(TMP_BYTES, |memory| (memory / 2).max(SHM_BYTES)),
         shm_bytes: SHM_BYTES,
-        pid_max: pids.filter(|_| count_pids),
+        pid_max: None,
+        data_max_bytes: None,
         own_network: spec.network == Network::None,
     }
 }

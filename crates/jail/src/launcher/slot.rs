@@ -1,11 +1,14 @@
 //! One process of the launcher's, from spare to sandbox.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 
 use rustix::process::{Signal, WaitId, WaitIdOptions};
 
 use super::create::{Caller, Job};
+use super::watchdog::Holding;
 use crate::blank::Blank;
 use crate::proto::{Phase, Status};
 
@@ -45,6 +48,10 @@ pub(super) struct Tenant {
     pub(super) paused: bool,
     /// A build's writable layer, to be settled later.
     pub(super) upper: Option<OwnedFd>,
+    /// Most memory its processes may hold, in bytes, and the PID namespace that they are in.
+    pub(super) memory: Option<(u64, PathBuf)>,
+    /// It was found holding more.
+    pub(super) starved: bool,
     /// Who asked for its end.
     pub(super) deleting: Vec<Caller>,
 }
@@ -93,11 +100,42 @@ impl Slot {
         let signal = status
             .as_ref()
             .and_then(rustix::process::WaitIdStatus::terminating_signal);
-        let starved = self.blank.group.out_of_memory_kills() > 0;
+        let by_watchdog = matches!(&self.stage, Stage::Living(tenant) if tenant.starved);
+        let starved = by_watchdog || self.blank.group.out_of_memory_kills() > 0;
         match (code, signal) {
             (Some(137), _) | (None, Some(9)) if starved => Phase::OutOfMemory,
             (Some(code), _) => Phase::Exited(code),
             (None, signal) => Phase::Signalled(signal.unwrap_or(0)),
+        }
+    }
+
+    fn tenant(&mut self) -> Option<&mut Tenant> {
+        match &mut self.stage {
+            Stage::Living(tenant) | Stage::Entering(_, tenant) => Some(tenant),
+            Stage::Spare | Stage::Claimed(_) => None,
+        }
+    }
+
+    /// The most memory its sandbox may hold, in bytes, where that is limited.
+    pub(super) fn memory_limit(&self) -> Option<u64> {
+        match &self.stage {
+            Stage::Living(tenant) => tenant.memory.as_ref().map(|(most, _)| *most),
+            _ => None,
+        }
+    }
+
+    /// Kills the largest process of its sandbox if all together hold too much.
+    pub(super) fn keep_within(&mut self, holdings: &HashMap<PathBuf, Holding>) {
+        let Some(tenant) = self.tenant() else { return };
+        let Some((most, namespace)) = &tenant.memory else {
+            return;
+        };
+        if let Some(holding) = holdings
+            .get(namespace)
+            .filter(|holding| holding.bytes > *most)
+        {
+            holding.kill_largest();
+            tenant.starved = true;
         }
     }
 
