@@ -201,7 +201,7 @@ class AnswerParser:
 def _parse_head(text: str) -> Head:
     first, *lines = text.split("\r\n")
     version, _, rest = first.partition(" ")
-    status = rest[:3]
+    status = rest.partition(" ")[0]
     if not version.startswith("HTTP/1.") or not status.isdecimal() or len(status) != 3:
         raise ProtocolError(f"no HTTP answer but {first[:80]!r}")
     headers: dict[str, str] = {}

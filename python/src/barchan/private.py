@@ -28,6 +28,16 @@ LOCK_NAME = "start.lock"
 LOG_NAME = "private-server.log"
 
 
+class Detached(subprocess.Popen[bytes]):
+    """A process that is meant to outlive this one."""
+
+    def __del__(self) -> None:
+        """Does not complain that it still runs."""
+
+
+_started: list[Detached] = []
+
+
 def state_directory() -> Path:
     """Where the private server keeps its state: $BARCHAN_STATE_DIR, else the usual place."""
     if named := os.environ.get("BARCHAN_STATE_DIR"):
@@ -72,6 +82,8 @@ def ensure() -> Address:
 
     Any number of processes may call this at once: a lock lets one of them start it.
     """
+    for ended in [one for one in _started if one.poll() is not None]:
+        _started.remove(ended)
     directory = state_directory()
     address = Address(socket_path=str(directory / SOCKET_NAME))
     if answers(address):
@@ -116,7 +128,7 @@ def start(address: Address, directory: Path) -> None:
     environment.pop("BARCHAN_API_KEY", None)
     with log.open("ab") as output:
         try:
-            process = subprocess.Popen(  # noqa: S603 - the operator's own program
+            process = Detached(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -127,6 +139,7 @@ def start(address: Address, directory: Path) -> None:
             )
         except OSError as error:
             raise errors.ServerNotStarted(f"cannot run {command[0]}: {error}") from error
+    _started.append(process)
     deadline = time.monotonic() + START_S
     while not answers(address):
         code = process.poll()

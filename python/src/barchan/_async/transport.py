@@ -190,7 +190,7 @@ class AsyncStream:
             async with asyncio.timeout(wait_s):
                 await asyncio.get_running_loop().sock_sendall(connection, piece)
         except TimeoutError:
-            raise late(self._address, self._request, "take the request", wait_s) from None
+            raise self._late("take the request", wait_s) from None
 
     async def _receive_head(self, earlier: OSError | None) -> None:
         while self._parser.head is None:
@@ -211,7 +211,7 @@ class AsyncStream:
             async with asyncio.timeout(wait_s):
                 data = await asyncio.get_running_loop().sock_recv(connection, RECEIVE_BYTES)
         except TimeoutError:
-            raise late(self._address, self._request, "send anything", wait_s) from None
+            raise self._late("send anything", wait_s) from None
         except OSError as error:
             raise errors.Unreachable(
                 f"the connection to {self._address} broke: {error}", sent=True
@@ -226,8 +226,12 @@ class AsyncStream:
             return wait_s
         left = self._begun + total - time.monotonic()
         if left <= 0:
-            raise late(self._address, self._request, "come to an end", total)
+            raise self._late("come to an end", total)
         return min(left, wait_s)
+
+    def _late(self, what: str, wait_s: float) -> errors.DeadlineExceeded:
+        """The error for a wait that was too long: for this step, or for the whole call."""
+        return late(self._address, self._request, self._begun, what, wait_s)
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """The pieces of the body as they arrive."""

@@ -158,7 +158,7 @@ class Stream:
                 connection.settimeout(self._left(request.answer_s))
                 connection.sendall(piece)
         except TimeoutError:
-            raise late(address, request, "take the request", request.answer_s) from None
+            raise self._late("take the request", request.answer_s) from None
 
     def _receive_head(self, earlier: OSError | None) -> None:
         while self._parser.head is None:
@@ -178,7 +178,7 @@ class Stream:
         try:
             data = connection.recv(RECEIVE_BYTES)
         except TimeoutError:
-            raise late(self._transport.address, self._request, "send anything", wait_s) from None
+            raise self._late("send anything", wait_s) from None
         except OSError as error:
             raise errors.Unreachable(
                 f"the connection to {self._transport.address} broke: {error}", sent=True
@@ -193,8 +193,12 @@ class Stream:
             return wait_s
         left = self._begun + total - time.monotonic()
         if left <= 0:
-            raise late(self._transport.address, self._request, "come to an end", total)
+            raise self._late("come to an end", total)
         return min(left, wait_s)
+
+    def _late(self, what: str, wait_s: float) -> errors.DeadlineExceeded:
+        """The error for a wait that was too long: for this step, or for the whole call."""
+        return late(self._transport.address, self._request, self._begun, what, wait_s)
 
     def __iter__(self) -> Iterator[bytes]:
         """The pieces of the body as they arrive."""
@@ -254,9 +258,13 @@ def unreachable(address: Address, error: OSError) -> errors.Unreachable:
     )
 
 
-def late(address: Address, request: Request, what: str, wait_s: float) -> errors.DeadlineExceeded:
-    """The error for a wait that was too long."""
+def late(
+    address: Address, request: Request, begun: float, what: str, wait_s: float
+) -> errors.DeadlineExceeded:
+    """The error for a wait that was too long: for one step, or for the whole call."""
     path = request.path.partition("?")[0]
+    if request.total_s is not None and time.monotonic() - begun >= request.total_s * 0.999:
+        what, wait_s = "come to an end", request.total_s
     return errors.DeadlineExceeded(
         f"{address} did not {what} within {wait_s:g} s ({request.method} {path})."
     )
