@@ -43,6 +43,8 @@ debug: guests
 
 .PHONY: demo
 demo: build $(VENV)/ready ## a deep agent analyses a CSV in a sandbox (CSV=path, LIVE=1)
+	$(call say,image data-science)
+	target/release/barchan image build data-science
 	$(call say,demo: a deep agent analyses $(or $(CSV),a generated file of customers))
 	BARCHAN_PROGRAM=$(CURDIR)/target/release/barchan \
 		$(VENV)/bin/python examples/customer-eda $(if $(CSV),--csv '$(CSV)') $(if $(LIVE),--live)
