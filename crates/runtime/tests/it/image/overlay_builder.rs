@@ -77,7 +77,7 @@ fn text(job: &BuildJob) -> String {
          mount --make-rprivate /\n\
          dirs=upperdir={scratch}/upper,workdir={scratch}/work\n\
          mount -t overlay overlay -o userxattr,lowerdir={},$dirs $root\n\
-         for folder in run tmp dev; do mount -t tmpfs tmpfs $root/$folder; done\n\
+         for folder in run tmp dev; do mount -t tmpfs -o mode=755 tmpfs $root/$folder; done\n\
          for node in dev/null dev/zero dev/full dev/random dev/urandom; do\n\
          : >$root/$node; mount --bind /$node $root/$node\n\
          done\n\
