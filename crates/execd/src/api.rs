@@ -1,0 +1,139 @@
+//! The routes. Each parses a request, calls the module that knows how, and answers.
+
+pub(crate) mod answer;
+mod body;
+mod command;
+mod files;
+mod metrics;
+mod proxy;
+mod query;
+mod transfer;
+
+use std::rc::Rc;
+
+use barchan_wire::execd::PORT;
+use barchan_wire::execd::error::ErrorCode;
+use http::header::{ALLOW, HeaderValue};
+use http::uri::PathAndQuery;
+use http::{Method, Request, StatusCode, Uri};
+use hyper::body::Incoming;
+
+use self::answer::{Answer, done, fault, refusal};
+use self::query::Query;
+use crate::app::App;
+use crate::fault::{Fault, Kind};
+use crate::files::identity::Identity;
+
+/// Answers a request, whatever it is.
+pub(crate) async fn answer(app: &Rc<App>, mut request: Request<Incoming>) -> Answer {
+    while let Some(inner) = without_own_prefix(request.uri()) {
+        *request.uri_mut() = inner;
+    }
+    route(app, request)
+        .await
+        .unwrap_or_else(|error| fault(&error))
+}
+
+async fn route(app: &Rc<App>, request: Request<Incoming>) -> Result<Answer, Fault> {
+    let uri = request.uri().clone();
+    let method = request.method().clone();
+    let query = || Query::new(uri.query());
+    let segments: Vec<&str> = uri.path().split('/').skip(1).collect();
+    Ok(match (&method, segments.as_slice()) {
+        (&Method::GET, ["ping"]) => done(),
+        (&Method::POST, ["command"]) => command::run(app, request).await?,
+        (&Method::DELETE, ["command"]) => command::interrupt(app, &query()?).await?,
+        (&Method::GET, ["command", "status", id]) => command::status(app, id)?,
+        (&Method::GET, ["command", id, "logs"]) => command::logs(app, id, &query()?)?,
+        (&Method::GET, ["metrics"]) => metrics::look(app),
+        (&Method::GET, ["metrics", "watch"]) => metrics::watch(app),
+        (_, ["proxy", port, ..]) => proxy::pass(port, request).await,
+        (_, ["files" | "directories", ..]) => {
+            files::route(app, None, &segments, &query()?, request).await?
+        }
+        (_, ["v1", "filesystem", uid, gid, rest @ ..]) => {
+            let who = Identity::parse(uid, gid)?;
+            files::route(app, Some(who), rest, &query()?, request).await?
+        }
+        (_, ["session" | "code" | "pty", ..] | ["v1", "isolated", ..]) => {
+            return Err(Fault::new(
+                Kind::NotSupported,
+                "this daemon does not offer that yet",
+            ));
+        }
+        (
+            _,
+            ["ping"]
+            | ["metrics"]
+            | ["metrics", "watch"]
+            | ["command", _, "logs"]
+            | ["command", "status", _],
+        ) => not_allowed("GET"),
+        (_, ["command"]) => not_allowed("POST, DELETE"),
+        _ => unknown(uri.path()),
+    })
+}
+
+/// The port of this daemon, asked for through its own proxy, is this daemon.
+fn without_own_prefix(uri: &Uri) -> Option<Uri> {
+    let behind = uri.path_and_query()?.as_str().strip_prefix("/proxy/")?;
+    let end = behind.find(['/', '?']).unwrap_or(behind.len());
+    let (port, rest) = behind.split_at(end);
+    if port.parse() != Ok(PORT) {
+        return None;
+    }
+    let path = if rest.starts_with('/') {
+        rest.to_owned()
+    } else {
+        format!("/{rest}")
+    };
+    path.parse::<PathAndQuery>().ok().map(Uri::from)
+}
+
+/// 405, with what is allowed.
+fn not_allowed(allowed: &'static str) -> Answer {
+    let message = format!("this route answers {allowed} only");
+    let mut answer = refusal(
+        StatusCode::METHOD_NOT_ALLOWED,
+        ErrorCode::InvalidRequestBody,
+        &message,
+    );
+    answer
+        .headers_mut()
+        .insert(ALLOW, HeaderValue::from_static(allowed));
+    answer
+}
+
+/// 404 for a path that is no route.
+fn unknown(path: &str) -> Answer {
+    let path: String = path.chars().take(200).collect();
+    let message = format!("there is nothing at {path}");
+    refusal(StatusCode::NOT_FOUND, ErrorCode::Unknown, &message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_port_is_taken_off_the_path() {
+        for (path, inner) in [
+            ("/proxy/44772/ping", Some("/ping")),
+            (
+                "/proxy/44772/files/info?path=%2Fa",
+                Some("/files/info?path=%2Fa"),
+            ),
+            ("/proxy/44772/proxy/44772/x", Some("/proxy/44772/x")),
+            ("/proxy/44772", Some("/")),
+            ("/proxy/44772?a=b", Some("/?a=b")),
+            ("/proxy/44772x/ping", None),
+            ("/proxy/4477/ping", None),
+            ("/proxy/447721/ping", None),
+            ("/ping", None),
+        ] {
+            let uri: Uri = path.parse().unwrap();
+            let found = without_own_prefix(&uri).map(|uri| uri.to_string());
+            assert_eq!(found.as_deref(), inner, "{path}");
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Passes requests on to programs that listen inside the sandbox, on 127.0.0.1.
+//!
+//! Method, path, query, headers and bodies go through as they are, both ways and as they come; only
+//! what belongs to one hop of a connection is left out. A connection that changes its protocol is
+//! spliced to the program's.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use http::header::{
+    CONNECTION, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
+    TRANSFER_ENCODING, UPGRADE,
+};
+use http::uri::PathAndQuery;
+use http::{Request, Response, StatusCode, Uri};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use tokio::io::copy_bidirectional;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep};
+
+use super::answer::{Answer, Body, typed};
+use crate::limits::LISTENER_MS;
+
+/// Between two tries to connect.
+const RETRY: Duration = Duration::from_millis(25);
+
+/// Passes a request for `/proxy/{port}/…` on.
+pub(super) async fn pass(port: &str, request: Request<Incoming>) -> Answer {
+    let Some(port) = port.parse().ok().filter(|port: &u16| *port > 0) else {
+        return bad_gateway("the port is no number from 1 to 65535");
+    };
+    let Some(connection) = connect(port).await else {
+        return bad_gateway(&format!("nothing listens on port {port} of this sandbox"));
+    };
+    match exchange(connection, request).await {
+        Ok(answer) => answer,
+        Err(error) => bad_gateway(&format!("port {port} does not answer as HTTP: {error}")),
+    }
+}
+
+/// A connection to the program. One that is still starting is given some seconds.
+async fn connect(port: u16) -> Option<TcpStream> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let deadline = Instant::now() + Duration::from_millis(LISTENER_MS);
+    loop {
+        if let Ok(connection) = TcpStream::connect(address).await {
+            // Small messages are the rule here, and the other hop is a Unix socket.
+            let _ = connection.set_nodelay(true);
+            return Some(connection);
+        }
+        if Instant::now() >= deadline {
+            return None;
+        }
+        sleep(RETRY).await;
+    }
+}
+
+async fn exchange(
+    connection: TcpStream,
+    mut request: Request<Incoming>,
+) -> Result<Answer, hyper::Error> {
+    let (mut sender, driver) = http1::handshake(TokioIo::new(connection)).await?;
+    tokio::task::spawn_local(async move {
+        // Its end is seen by the request and the bodies that depend on it.
+        let _ = driver.with_upgrades().await;
+    });
+    let upgrade = upgrade_of(request.headers());
+    let caller = upgrade.is_some().then(|| hyper::upgrade::on(&mut request));
+    *request.uri_mut() = behind_port(request.uri());
+    remove_hop_headers(request.headers_mut());
+    if let Some(protocol) = &upgrade {
+        set_upgrade(request.headers_mut(), protocol.clone());
+    }
+    let mut answer = sender.send_request(request).await?;
+    let switched = answer.status() == StatusCode::SWITCHING_PROTOCOLS;
+    let protocol = answer.headers().get(UPGRADE).cloned().filter(|_| switched);
+    let program = hyper::upgrade::on(&mut answer);
+    remove_hop_headers(answer.headers_mut());
+    let mut answer: Response<Body> = answer.map(Body::Passed);
+    if switched {
+        let (Some(caller), Some(protocol)) = (caller, protocol) else {
+            return Ok(bad_gateway(
+                "the program changed the protocol without being asked",
+            ));
+        };
+        set_upgrade(answer.headers_mut(), protocol);
+        *answer.body_mut() = Body::Whole(bytes::Bytes::new());
+        tokio::task::spawn_local(splice(caller, program));
+    }
+    Ok(answer)
+}
+
+/// Copies both ways until one side has ended both.
+async fn splice(caller: OnUpgrade, program: OnUpgrade) {
+    if let (Ok(caller), Ok(program)) = tokio::join!(caller, program) {
+        let (mut caller, mut program) = (TokioIo::new(caller), TokioIo::new(program));
+        // Either side may break off; dropping both tells the other.
+        let _ = copy_bidirectional(&mut caller, &mut program).await;
+    }
+}
+
+/// The protocol that a request asks to change to.
+fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
+    let asked = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    let mut tokens = asked.flat_map(|value| value.split(','));
+    let upgrades = tokens.any(|token| token.trim().eq_ignore_ascii_case("upgrade"));
+    headers.get(UPGRADE).filter(|_| upgrades).cloned()
+}
+
+fn set_upgrade(headers: &mut HeaderMap, protocol: HeaderValue) {
+    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    headers.insert(UPGRADE, protocol);
+}
+
+/// Takes out what is meant for this hop only. Trailers are announced for the whole way and stay.
+fn remove_hop_headers(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    let fixed = [
+        CONNECTION,
+        PROXY_AUTHENTICATE,
+        PROXY_AUTHORIZATION,
+        TE,
+        TRANSFER_ENCODING,
+        UPGRADE,
+        HeaderName::from_static("keep-alive"),
+        HeaderName::from_static("proxy-connection"),
+    ];
+    for name in fixed.into_iter().chain(named) {
+        headers.remove(name);
+    }
+}
+
+/// Path and query behind `/proxy/{port}`, byte for byte.
+fn behind_port(uri: &Uri) -> Uri {
+    let whole = uri.path_and_query().map_or("/", PathAndQuery::as_str);
+    let behind = whole.strip_prefix("/proxy/").unwrap_or_default();
+    let end = behind.find(['/', '?']).unwrap_or(behind.len());
+    let rest = behind.get(end..).unwrap_or_default();
+    let path = if rest.starts_with('/') {
+        rest.to_owned()
+    } else {
+        format!("/{rest}")
+    };
+    path.parse().unwrap_or_default()
+}
+
+fn bad_gateway(why: &str) -> Answer {
+    let text = format!("Bad Gateway: {why}\n");
+    let mut answer = typed("text/plain; charset=utf-8", Body::Whole(text.into()));
+    *answer.status_mut() = StatusCode::BAD_GATEWAY;
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_passed_on_byte_for_byte() {
+        for (path, wanted) in [
+            (
+                "/proxy/8000/a%2Fb/../c//d?x=%20y&z",
+                "/a%2Fb/../c//d?x=%20y&z",
+            ),
+            ("/proxy/8000/", "/"),
+            ("/proxy/8000", "/"),
+            ("/proxy/8000?a=b", "/?a=b"),
+        ] {
+            assert_eq!(behind_port(&path.parse().unwrap()).to_string(), wanted);
+        }
+    }
+
+    #[test]
+    fn only_headers_of_this_hop_are_taken_out() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("connection", "Keep-Alive, X-Private"),
+            ("x-private", "1"),
+            ("keep-alive", "5"),
+            ("te", "trailers"),
+            ("transfer-encoding", "chunked"),
+            ("trailer", "x-sum"),
+            ("accept-encoding", "gzip"),
+            ("host", "example.test"),
+        ] {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        remove_hop_headers(&mut headers);
+        let mut left: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
+        left.sort_unstable();
+        assert_eq!(left, ["accept-encoding", "host", "trailer"]);
+    }
+
+    #[test]
+    fn an_upgrade_is_recognised_in_any_spelling() {
+        for (connection, upgrade, wanted) in [
+            ("Upgrade", "websocket", true),
+            ("keep-alive, upgrade", "WebSocket", true),
+            ("keep-alive", "websocket", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONNECTION, HeaderValue::from_static(connection));
+            headers.insert(UPGRADE, HeaderValue::from_static(upgrade));
+            assert_eq!(upgrade_of(&headers).is_some(), wanted, "{connection}");
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Starts the processes of commands.
+
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use barchan_jail::child::{self, Child, SpawnError};
+use rustix::fs::{MemfdFlags, SeekFrom, memfd_create, seek};
+use rustix::io::Errno;
+use tokio::sync::oneshot;
+
+use super::order::{Order, What};
+use super::pipe::{self, Output};
+use super::{Command, tree};
+use crate::app::App;
+use crate::environment::{Variables, to_c};
+use crate::fault::{Fault, Kind, text};
+use crate::files::expand::{escape, expand};
+use crate::process::Exit;
+use crate::program::{self, Missing};
+
+/// Longest script passed as an argument, in bytes: the kernel's limit for one argument, less room
+/// for its end.
+const ARGUMENT_BYTES_MAX: usize = 128 * 1024 - 1;
+/// How a longer script reaches the shell: as descriptor 3, closed again for what the script runs.
+/// Sourced, not run by name, so that `$0`, `exit` and the like are as with -c.
+const SOURCE: &CStr = c". /proc/self/fd/3";
+
+/// A command that runs.
+#[derive(Debug)]
+pub(crate) struct Running {
+    /// Itself.
+    pub(crate) command: Rc<Command>,
+    /// Its end.
+    pub(crate) exit: oneshot::Receiver<Exit>,
+    /// Standard output; of a background command standard error too, in the order printed.
+    pub(crate) stdout: Output,
+    /// Standard error of a foreground command.
+    pub(crate) stderr: Option<Output>,
+}
+
+/// What came of an order.
+#[derive(Debug)]
+pub(crate) enum Started {
+    /// It runs.
+    Running(Running),
+    /// It could not be run, which counts as its end.
+    Ended(Rc<Command>),
+}
+
+/// Everything that exec needs.
+struct Prepared {
+    argv: Vec<CString>,
+    variables: Variables,
+    cwd: PathBuf,
+    script: Option<OwnedFd>,
+}
+
+/// Starts what is ordered and remembers it.
+///
+/// # Errors
+/// When the order cannot be tried at all: a missing directory, an impossible user, no processes
+/// left. A program that does not exist is no error but a command that ended with 127.
+pub(crate) fn start(app: &App, order: &Order) -> Result<Started, Fault> {
+    let id = random_id()?;
+    let content = match &order.what {
+        What::Script(script) => script.clone(),
+        What::Program(argv) => argv.join(" "),
+    };
+    let ended = |code, message: String| {
+        let command = Rc::new(Command::new(id.clone(), &content, None, order.background));
+        if let Some(log) = &command.log {
+            log.borrow_mut()
+                .push(format!("{message}\n").as_bytes(), usize::MAX);
+        }
+        command.finish_as(code, Some(message));
+        app.commands.add(&command);
+        Ok(Started::Ended(command))
+    };
+    let prepared = match prepare(app, order, &id)? {
+        Ok(prepared) => prepared,
+        Err((missing, message)) => return ended(missing.code(), message),
+    };
+    let (stdout, out) = pipe::pair().map_err(no_pipe)?;
+    let (stderr, err) = match order.background {
+        true => (None, None),
+        false => pipe::pair()
+            .map(|(output, end)| (Some(output), Some(end)))
+            .map_err(no_pipe)?,
+    };
+    let err = err.as_ref().unwrap_or(&out);
+    match spawn(app, order, &prepared, out.as_fd(), err.as_fd()) {
+        Ok(pid) => {
+            let exit = app.reaper.watch(pid);
+            let command = Rc::new(Command::new(id, &content, Some(pid), order.background));
+            app.commands.add(&command);
+            Ok(Started::Running(Running {
+                command,
+                exit,
+                stdout,
+                stderr,
+            }))
+        }
+        Err(error) if error.step == "exec" => {
+            let program = prepared.argv.first().map(|name| escape(name.as_bytes()));
+            let missing = match error.errno {
+                Errno::NOENT => Missing::NotFound,
+                _ => Missing::NotExecutable,
+            };
+            let message = format!("{}: {}", program.unwrap_or_default(), text(error.errno));
+            ended(missing.code(), message)
+        }
+        Err(error) => Err(refusal(error, order, &prepared)),
+    }
+}
+
+/// Resolves program, directory and environment; the inner error is a program that is not there.
+fn prepare(
+    app: &App,
+    order: &Order,
+    id: &str,
+) -> Result<Result<Prepared, (Missing, String)>, Fault> {
+    let mut variables = app.environment.now();
+    if let Some(person) = &order.person {
+        variables.extend(person.variables.clone());
+    }
+    variables.extend(order.variables.clone());
+    variables.insert(tree::MARK.to_owned(), id.to_owned());
+    let cwd = match &order.cwd {
+        Some(cwd) => app.cwd.join(expand(cwd.as_bytes(), &|name| {
+            variables.get(name).cloned()
+        })?),
+        None => app.cwd.clone(),
+    };
+    variables.insert("PWD".to_owned(), escape(cwd.as_os_str().as_bytes()));
+    let path = variables
+        .get("PATH")
+        .map(String::as_str)
+        .unwrap_or_default();
+    let (argv, script) = match &order.what {
+        What::Script(script) => {
+            let Some(shell) = program::shell(path) else {
+                let message = "this image has no shell (neither bash nor sh); give `argv` instead";
+                return Ok(Err((Missing::NotFound, message.to_owned())));
+            };
+            let (script, held) = script_argument(script)?;
+            (vec![shell, c"-c".to_owned(), script], held)
+        }
+        What::Program(arguments) => {
+            let name = arguments.first().map(String::as_str).unwrap_or_default();
+            let program = match program::find(name, path, &cwd) {
+                Ok(program) => program,
+                Err(missing) => {
+                    return Ok(Err((missing, format!("{name}: {}", missing.text()))));
+                }
+            };
+            let rest = arguments
+                .iter()
+                .skip(1)
+                .map(|text| CString::new(text.as_str()));
+            let argv = std::iter::once(Ok(program))
+                .chain(rest)
+                .collect::<Result<_, _>>();
+            let nul = |_| Fault::new(Kind::BadRequest, "`argv` holds a NUL byte");
+            (argv.map_err(nul)?, None)
+        }
+    };
+    Ok(Ok(Prepared {
+        argv,
+        variables,
+        cwd,
+        script,
+    }))
+}
+
+/// The argument behind `-c`, and the file of a script that is too long to be one.
+fn script_argument(script: &str) -> Result<(CString, Option<OwnedFd>), Fault> {
+    if script.len() < ARGUMENT_BYTES_MAX {
+        let nul = |_| Fault::new(Kind::BadRequest, "`command` holds a NUL byte");
+        return CString::new(script).map_err(nul).map(|text| (text, None));
+    }
+    let held = hold(script).map_err(|errno| {
+        Fault::new(
+            Kind::Failed,
+            format!("cannot hold the script: {}", text(errno)),
+        )
+    })?;
+    Ok((SOURCE.to_owned(), Some(held)))
+}
+
+/// The script in an anonymous file. The shell reads it whole before it runs the first line, which
+/// closes the descriptor again.
+fn hold(script: &str) -> Result<OwnedFd, Errno> {
+    let held = memfd_create("script", MemfdFlags::CLOEXEC)?;
+    let mut file = File::from(held);
+    let written = file
+        .write_all(b"exec 3<&-; ")
+        .and_then(|()| file.write_all(script.as_bytes()));
+    written.map_err(|error| crate::fault::errno(&error))?;
+    seek(&file, SeekFrom::Start(0))?;
+    Ok(file.into())
+}
+
+fn spawn(
+    app: &App,
+    order: &Order,
+    prepared: &Prepared,
+    stdout: BorrowedFd<'_>,
+    stderr: BorrowedFd<'_>,
+) -> Result<rustix::process::Pid, SpawnError> {
+    let cwd = CString::new(prepared.cwd.as_os_str().as_bytes()).unwrap_or_default();
+    child::spawn(&Child {
+        argv: &prepared.argv,
+        env: &to_c(&prepared.variables),
+        cwd: &cwd,
+        stdin: app.null.as_fd(),
+        stdout,
+        stderr,
+        extra: prepared.script.as_ref().map(AsFd::as_fd),
+        ids: order.person.as_ref().map(|person| person.ids.clone()),
+        tty: false,
+        confine: app.confine,
+    })
+}
+
+/// Why a command could not even be tried.
+fn refusal(error: SpawnError, order: &Order, prepared: &Prepared) -> Fault {
+    let why = text(error.errno);
+    match error.step {
+        "chdir" => {
+            let cwd = escape(prepared.cwd.as_os_str().as_bytes());
+            let message = format!("cannot work in {cwd}: {why}; create it or give another `cwd`");
+            Fault::new(Kind::BadRequest, message)
+        }
+        step @ ("setgroups" | "setgid" | "setuid") => {
+            let ids = order
+                .person
+                .as_ref()
+                .map(|person| (person.ids.uid, person.ids.gid));
+            let (uid, gid) = ids.unwrap_or_default();
+            let message = format!(
+                "cannot run as user {uid}, group {gid} ({step}: {why}); this sandbox may not have \
+                 that id"
+            );
+            Fault::new(Kind::BadRequest, message)
+        }
+        "clone" if error.errno == Errno::AGAIN => Fault::new(
+            Kind::Failed,
+            "the sandbox has reached its limit of processes; end some or ask for a higher limit",
+        ),
+        step => Fault::new(
+            Kind::Failed,
+            format!("cannot start the command ({step}: {why})"),
+        ),
+    }
+}
+
+fn no_pipe(errno: Errno) -> Fault {
+    let why = text(errno);
+    Fault::new(
+        Kind::Failed,
+        format!("cannot open a pipe for the command's output: {why}"),
+    )
+}
+
+/// 32 hexadecimal digits, unguessable.
+fn random_id() -> Result<String, Fault> {
+    let mut bytes = [0; 16];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+        .map_err(|errno| Fault::new(Kind::Failed, format!("no randomness: {}", text(errno))))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}

@@ -1,0 +1,78 @@
+//! How this program is started: by the launcher with inherited descriptors and no arguments, or by
+//! hand with paths.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Where the daemon finds what it needs.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Config {
+    /// As descriptors inherited from the launcher; see `barchan_jail::guest`.
+    Inherited,
+    /// By path, outside the launcher.
+    Paths {
+        /// Where to listen.
+        socket: PathBuf,
+        /// The boot file.
+        boot: PathBuf,
+        /// The log ring, if any.
+        log: Option<PathBuf>,
+        /// Start children without the sandbox's confinement: this host is no sandbox.
+        unconfined: bool,
+    },
+}
+
+/// What the arguments may be.
+pub(crate) const USAGE: &str =
+    "usage: barchan-execd --socket PATH --boot FILE [--log FILE] [--unconfined]\n";
+
+/// Reads the arguments behind the program's name; `None` when they make no sense.
+pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>) -> Option<Config> {
+    let (mut socket, mut boot, mut log, mut unconfined) = (None, None, None, false);
+    let mut arguments = arguments.into_iter().peekable();
+    if arguments.peek().is_none() {
+        return Some(Config::Inherited);
+    }
+    while let Some(argument) = arguments.next() {
+        match argument.to_str()? {
+            "--socket" => socket = Some(arguments.next()?.into()),
+            "--boot" => boot = Some(arguments.next()?.into()),
+            "--log" => log = Some(arguments.next()?.into()),
+            "--unconfined" => unconfined = true,
+            _ => return None,
+        }
+    }
+    Some(Config::Paths {
+        socket: socket?,
+        boot: boot?,
+        log,
+        unconfined,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_all_or_nothing() {
+        let read = |text: &str| read(text.split_whitespace().map(OsString::from));
+        assert_eq!(read(""), Some(Config::Inherited));
+        let wanted = Config::Paths {
+            socket: "/s".into(),
+            boot: "/b".into(),
+            log: None,
+            unconfined: true,
+        };
+        assert_eq!(read("--socket /s --boot /b --unconfined"), Some(wanted));
+        for text in [
+            "--socket /s",
+            "--boot /b",
+            "--socket",
+            "--socket /s --boot /b x",
+            "-h",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! The daemon inside every sandbox: commands, files, metrics. It is the sandbox's PID 1.
+
+mod api;
+mod app;
+mod boot;
+mod clock;
+mod command;
+mod config;
+mod envfile;
+mod environment;
+mod fault;
+mod files;
+mod init;
+mod limits;
+mod metrics;
+mod process;
+mod program;
+mod server;
+mod small_file;
+mod users;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use rustix::process::{
+    DumpableBehavior, Signal, set_dumpable_behavior, set_parent_process_death_signal,
+};
+use tokio::runtime::Builder;
+use tokio::task::LocalSet;
+
+fn main() -> ExitCode {
+    let Some(config) = shield().and_then(|()| config::read(std::env::args_os().skip(1))) else {
+        let _ = io::stderr().write_all(config::USAGE.as_bytes());
+        return ExitCode::from(64);
+    };
+    match run(config) {
+        Ok(code) => ExitCode::from(code as u8),
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "barchan-execd: cannot start: {error}");
+            ExitCode::from(70)
+        }
+    }
+}
+
+/// Before anything else: no process of the sandbox may look into this one, and it does not outlive
+/// whoever started it.
+fn shield() -> Option<()> {
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).ok()?;
+    set_parent_process_death_signal(Some(Signal::KILL)).ok()
+}
+
+fn run(config: config::Config) -> io::Result<i32> {
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(8)
+        .build()?;
+    // Every task lives in this set and ends with it, before the program does.
+    let tasks = LocalSet::new();
+    let code = tasks.block_on(&runtime, async { init::run(boot::open(config)?).await });
+    drop(tasks);
+    runtime.shutdown_background();
+    code
+}
