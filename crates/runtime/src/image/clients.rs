@@ -48,7 +48,7 @@ pub(super) struct Clients {
 }
 
 /// Longest file that is handed on.
-const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Variables that name proxies; read in lower and upper case.
 const PROXIES: [&str; 4] = ["http_proxy", "https_proxy", "all_proxy", "no_proxy"];
@@ -170,10 +170,21 @@ impl Clients {
             return Ok(target.display().to_string());
         }
         let text = read(&path).map_err(ImageError::disk("read", &path))?;
-        if let Some((name, _)) = self.files.iter().find(|(_, known)| **known == text) {
+        // The name stays: that of a wheel says what it is.
+        let own = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let same = |name: &str| name.starts_with("file-") && name.ends_with(&format!("/{own}"));
+        let known = self
+            .files
+            .iter()
+            .find(|(name, known)| same(name) && **known == text);
+        if let Some((name, _)) = known {
             return Ok(format!("{GIVEN}/{name}"));
         }
-        let name = format!("file-{number}");
+        let name = format!("file-{number}/{own}");
         self.files.insert(name.clone(), text);
         Ok(format!("{GIVEN}/{name}"))
     }

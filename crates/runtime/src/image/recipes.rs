@@ -18,6 +18,9 @@ pub const EMBEDDED: [(&str, &str); 3] = [
     ("minimal", include_str!("../../../../images/minimal.toml")),
 ];
 
+/// To be raised whenever a build of the same recipe comes to something else than before.
+const PROCEDURE: &str = "1";
+
 /// Longest recipe.
 const RECIPE_BYTES_MAX: u64 = 1024 * 1024;
 /// Longest file beside a recipe.
@@ -99,7 +102,7 @@ impl LoadedRecipe {
 
     /// Digest of the recipe, the files it names, and what it is built on.
     pub(super) fn digest(&self, base_digest: &str) -> String {
-        let mut parts = vec![base_digest.to_owned()];
+        let mut parts = vec![PROCEDURE.to_owned(), base_digest.to_owned()];
         parts.push(sha256(
             &serde_json::to_vec(&self.recipe).unwrap_or_default(),
         ));

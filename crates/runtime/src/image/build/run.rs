@@ -4,6 +4,7 @@ mod base;
 mod stage;
 mod workplace;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -67,7 +68,8 @@ pub async fn build(
     if let Some(built) = cached(store, request, &recipe_digest)? {
         return Ok(built);
     }
-    let job = Prepared::new(request, &base, clients, &place).await?;
+    let kept = base.has_venv(store);
+    let job = Prepared::new(request, (&base, kept), clients, &place).await?;
     let tree = if job.of == 1 {
         None
     } else {
@@ -137,7 +139,7 @@ fn failed(loaded: &LoadedRecipe, reason: String) -> ImageError {
 struct Prepared {
     image: String,
     clients: Clients,
-    env: std::collections::BTreeMap<String, String>,
+    env: BTreeMap<String, String>,
     steps: Vec<BuildStep>,
     binds: Vec<Bind>,
     progress: ProgressSink,
@@ -148,12 +150,12 @@ struct Prepared {
 impl Prepared {
     async fn new(
         request: &BuildRequest,
-        base: &Base,
+        (base, kept): (&Base, bool),
         mut clients: Clients,
         place: &Workplace,
     ) -> Result<Self, ImageError> {
         let loaded = &request.recipe;
-        let venv = stage::venv(request, base, &mut clients, place).await?;
+        let venv = stage::venv(request, base, kept, &mut clients, place).await?;
         stage::contents(loaded, &mut clients);
         let mut env = clients.env.clone();
         env.extend(base.manifest.env.clone());

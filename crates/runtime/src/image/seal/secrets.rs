@@ -6,16 +6,20 @@ use std::fmt;
 use memchr::memmem::Finder;
 
 /// Shorter ones would be found by chance.
-const BYTES_MIN: usize = 6;
+const BYTES_MIN: usize = 8;
 
 /// Words that must not be in a layer. Prints as a number only.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Secrets(BTreeSet<Vec<u8>>);
 
 impl Secrets {
-    /// Adds a word, unless it is too short to tell from chance.
+    /// Adds a word, unless it is too short or too plain to tell from ordinary text: `password` is
+    /// in many a file, and refusing all of them would help nobody.
     pub(crate) fn add(&mut self, word: &str) {
-        if word.len() >= BYTES_MIN {
+        let plain = word.bytes().all(|b| b.is_ascii_lowercase())
+            || word.bytes().all(|b| b.is_ascii_uppercase())
+            || word.bytes().all(|b| b.is_ascii_digit());
+        if word.len() >= BYTES_MIN && !plain {
             self.0.insert(word.as_bytes().to_vec());
         }
     }
@@ -133,8 +137,9 @@ mod tests {
     }
 
     #[test]
-    fn short_words_are_left_out() {
-        assert!(!of(&["abc", ""]).scan().finds(b"abc"));
+    fn short_and_plain_words_are_left_out() {
+        let words = ["abc-1", "", "password", "PASSWORD", "12345678"];
+        assert!(!of(&words).scan().finds(words.join(" ").as_bytes()));
     }
 
     #[test]

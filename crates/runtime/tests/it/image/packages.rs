@@ -191,6 +191,20 @@ async fn packages_are_compiled_and_further_ones_join_them() {
     );
 }
 
+#[tokio::test]
+async fn packages_never_join_the_environment_that_shows_the_hosts() {
+    let world = operator();
+    world.build("minimal", &OverlayBuilder).await.unwrap();
+    let recipe = world.recipe(&RECIPE.replace("\"host\"", "\"minimal\""));
+    world.build(&recipe, &OverlayBuilder).await.unwrap();
+    let layer = &world.resolve("x").unwrap().layers[0];
+    let config = fs::read_to_string(layer.join("opt/venv/pyvenv.cfg")).unwrap();
+    assert!(
+        config.contains("include-system-site-packages = false"),
+        "{config}"
+    );
+}
+
 /// How many compiled files of the package there are.
 fn compiled(folder: &Path) -> usize {
     let mut count = 0;

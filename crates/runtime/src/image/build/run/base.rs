@@ -65,9 +65,16 @@ impl Base {
         })
     }
 
-    /// Whether it has a Python environment that further packages join.
-    pub(super) fn has_venv(&self) -> bool {
-        self.kind == Kind::Stored && self.manifest.path.contains(&format!("{VENV}/bin"))
+    /// Whether it has a Python environment of its own, which further packages join. That of the
+    /// host's skeleton does not count: it shows the host's packages.
+    pub(super) fn has_venv(&self, store: &Store) -> bool {
+        let config = format!("{}/pyvenv.cfg", VENV.trim_start_matches('/'));
+        let own = self.kind == Kind::Stored;
+        own && self
+            .manifest
+            .layers
+            .iter()
+            .any(|id| store.layer(id).join(&config).is_file())
     }
 
     /// The manifest of what is built on it, still without a layer of its own.

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::base::{Base, Kind};
+use super::base::Base;
 use super::workplace::Workplace;
 use super::{BuildRequest, failed, given};
 use crate::image::Bind;
@@ -20,13 +20,14 @@ use crate::image::recipes::LoadedRecipe;
 pub(super) async fn venv(
     request: &BuildRequest,
     base: &Base,
+    kept: bool,
     clients: &mut Clients,
     place: &Workplace,
 ) -> Result<Venv, ImageError> {
-    if request.recipe.requirements.is_none() || base.has_venv() {
+    if request.recipe.requirements.is_none() || kept {
         return Ok(Venv::Kept);
     }
-    if base.kind != Kind::Host {
+    if !base.manifest.on_host {
         return Ok(Venv::New(None));
     }
     if let Some(python) = host::python(&request.clients.root) {
