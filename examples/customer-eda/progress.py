@@ -12,10 +12,10 @@ WIDTH = 96
 class Progress:
     """Prints lines with the time since the start; colours only on a terminal."""
 
-    def __init__(self, out: TextIO = sys.stdout) -> None:
-        self.out = out
+    def __init__(self, out: TextIO | None = None) -> None:
+        self.out = sys.stdout if out is None else out
         self.begun = time.monotonic()
-        self.colours = out.isatty()
+        self.colours = self.out.isatty()
 
     def paint(self, code: str, text: str) -> str:
         """Text in a colour, where colours are shown."""

@@ -20,7 +20,6 @@ OTHER_NAMES = {
     "ivory coast": "CI",
     "korea": "KR",
     "libyan arab jamahiriya": "LY",
-    "macao": "MO",
     "macedonia": "MK",
     "micronesia": "FM",
     "netherlands antilles": "BQ",

@@ -77,7 +77,7 @@ def countries(figures: dict) -> str:
     tied = ""
     if top["tied_below"]:
         more = count(top["tied_below"], "more country has", "more countries have")
-        tied = f" {more} {top['last_count']} as well; names decide the order among equals."
+        tied = f" {more} {top['last_count']:,} as well; names decide the order among equals."
     spread = place["dispersion"]
     even = verdict(
         spread,
@@ -94,7 +94,7 @@ def countries(figures: dict) -> str:
     )
     return (
         f"The customers live in {count(place['countries'], 'country', 'countries')}, on average "
-        f"{place['mean_per_country']:.2f} in each (median {place['median_per_country']:g}). "
+        f"{place['mean_per_country']:,.2f} in each (median {place['median_per_country']:g}). "
         f"The {len(top['rows'])} largest hold {percent(top['share_together'])} together.{tied}\n\n"
         + table(["Rank", "Country", "Continent", "Customers", "Share"], rows)
         + f"\n\n{picture(figures, 2, 'the countries with most customers')}\n\n"
@@ -130,9 +130,9 @@ def pace(figures: dict) -> str:
     """Months and years: level, extremes, trend."""
     time = figures["seasons"]
     rows = [
-        [row["year"], f"{row['customers']:,}", row["whole_months"]]
+        [str(row["year"]), row["customers"], row["whole_months"]]
         + (
-            [f"{row['per_month']:.1f}", row["lowest"], row["highest"]]
+            [f"{row['per_month']:,.1f}", row["lowest"], row["highest"]]
             if row["whole_months"]
             else ["", "", ""]
         )
@@ -148,7 +148,7 @@ def pace(figures: dict) -> str:
         low = time["lowest"]
         text += (
             f", the weakest month covered in full is {month_name(low['month'])} with "
-            f"{low['customers']}"
+            f"{low['customers']:,}"
         )
     text += ". "
     text += verdict(
@@ -170,7 +170,7 @@ def weekdays(figures: dict) -> str:
     """Weekdays against an even pace."""
     facts = figures["seasons"]["weekdays"]
     rows = [
-        [row["weekday"], row["customers"], percent(row["share"]), f"{row['expected']:.1f}"]
+        [row["weekday"], row["customers"], percent(row["share"]), f"{row['expected']:,.1f}"]
         for row in facts["rows"]
     ]
     test = verdict(
@@ -250,7 +250,7 @@ def domains(figures: dict) -> str:
         "file."
     )
     if net["repeated_email_domains"]:
-        often = [f"`{row['name']}` ({row['customers']})" for row in net["repeated_email_domains"]]
+        often = [f"`{row['name']}` ({row['customers']:,})" for row in net["repeated_email_domains"]]
         overlap += f" The e-mail domains that occur most often: {listing(often)}."
     people = (
         f"{net['companies']:,} distinct companies stand behind "
@@ -262,7 +262,7 @@ def domains(figures: dict) -> str:
         "https."
     )
     if net["repeated_companies"]:
-        often = [f"{row['name']} ({row['customers']})" for row in net["repeated_companies"]]
+        often = [f"{row['name']} ({row['customers']:,})" for row in net["repeated_companies"]]
         people += f" Companies that occur more than once: {listing(often)}"
         people += "." if len(net["repeated_companies"]) < 5 else ", to name the first."
     chart = picture(figures, 8, "top-level domains of e-mail addresses and websites")

@@ -63,7 +63,7 @@ def pace(figures: dict) -> str:
             f"**Pace.** The file covers {count(time['days'], 'day')}, too short for a trend by "
             "month."
         )
-    mean = f"{time['mean_month']:.1f} new customers a month on average"
+    mean = f"{time['mean_month']:,.1f} new customers a month on average"
     test = time["trend"]
     change = f"{test['slope']:+.2f} a month for every month that passes, {probability(test['p'])}"
     if test["p"] >= SIGNIFICANT:
@@ -85,7 +85,7 @@ def week(figures: dict) -> str:
     most = max(rows, key=lambda row: row["customers"])
     least = min(rows, key=lambda row: row["customers"])
     ends = (
-        f"from {least['customers']} on {least['weekday']}s to {most['customers']} on "
+        f"from {least['customers']:,} on {least['weekday']}s to {most['customers']:,} on "
         f"{most['weekday']}s"
     )
     if significant(facts["test"]):
@@ -146,7 +146,7 @@ def advice(figures: dict) -> str:
             "so there is structure worth planning with: start from "
             f"{place['top']['rows'][0]['country']}, the largest country, and from "
             f"{month_name(peak['month'])}, the month with most new customers "
-            f"({peak['customers']})."
+            f"({peak['customers']:,})."
         )
     return (
         "**What this means.** Nothing here departs clearly from an even spread; larger samples "

@@ -46,7 +46,9 @@ def verdict(test: dict, differs: str, even: str, thin: str) -> str:
 
 
 def cell(text: object) -> str:
-    """A value made safe inside a Markdown table."""
+    """A value as it stands in a Markdown table: numbers grouped, texts made safe."""
+    if isinstance(text, int):
+        return f"{text:,}"
     return str(text).replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
 
 
