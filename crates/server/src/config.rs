@@ -11,6 +11,7 @@ use confique::Config;
 use confique::toml::FormatOptions;
 use serde::Deserialize;
 
+pub(crate) use paths::is_root;
 pub use paths::{settings_path, state_dir};
 
 /// The examples that `init-config` can write.

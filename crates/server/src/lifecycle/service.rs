@@ -169,6 +169,21 @@ impl Lifecycle {
         })
     }
 
+    /// A sandbox whose ports have an address: one that runs or is paused.
+    ///
+    /// # Errors
+    /// When there is no such sandbox or it does not live; the error says why it ended.
+    pub fn reachable(&self, id: &SandboxId) -> Result<Arc<Record>, LifecycleError> {
+        let record = self.get(id)?;
+        match record.state() {
+            State::Running | State::Paused => Ok(record),
+            _ => Err(LifecycleError::NotRunning {
+                id: id.clone(),
+                standing: standing(&record),
+            }),
+        }
+    }
+
     /// A sandbox that runs.
     ///
     /// # Errors

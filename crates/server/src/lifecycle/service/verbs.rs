@@ -15,6 +15,9 @@ use crate::lifecycle::error::{LifecycleError, Verb};
 use crate::lifecycle::registry::Entry;
 use crate::lifecycle::state::{Event, Record, State};
 
+/// Tells programs in a sandbox which one it is.
+const ID_ENV: &str = "OPENSANDBOX_ID";
+
 impl Lifecycle {
     /// Makes a sandbox. It is known and kept before the runtime is asked, and answered for only
     /// when it is kept that it runs. If the caller goes away meanwhile, it is removed again.
@@ -47,11 +50,14 @@ impl Lifecycle {
         let env = env
             .into_iter()
             .map(|(name, value)| (name, value.reveal().to_owned()));
+        let mut env: BTreeMap<String, String> = env.collect();
+        env.insert(ID_ENV.to_owned(), id.to_string());
+        let (image, entrypoint) = (origin.image.clone(), origin.entrypoint.clone());
         let plan = Plan {
             id: id.clone(),
-            image: origin.image.clone(),
-            entrypoint: origin.entrypoint.clone(),
-            env: env.collect(),
+            image,
+            entrypoint,
+            env,
             limits,
         };
         let record = Record::new(id, origin, metadata, expires_at, now);

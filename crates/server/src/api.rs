@@ -1,0 +1,169 @@
+//! HTTP: parses and answers. Below here nobody sees a request.
+
+mod admission;
+mod auth;
+mod body;
+mod diagnostics;
+mod endpoints;
+mod errors;
+mod guard;
+mod proxy;
+mod query;
+mod reply;
+mod routes;
+mod sandboxes;
+mod views;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use barchan_daemon::clock::Clock;
+use barchan_daemon::shutdown::Shutdown;
+use barchan_daemon::tasks::Tasks;
+use barchan_wire::header;
+use http::header::HeaderValue;
+use http::{Method, Request, Response};
+use hyper::body::Incoming;
+use tokio::sync::OwnedSemaphorePermit;
+use uuid::Uuid;
+
+use crate::activity::Activity;
+use crate::lifecycle::Lifecycle;
+pub(crate) use admission::Admission;
+pub(crate) use auth::Gate;
+use errors::Refusal;
+pub(crate) use guard::Guard;
+pub(crate) use proxy::{Pool, Proxy, Waits};
+pub(crate) use reply::Body;
+use routes::{Found, Operation, Place};
+
+/// Longest request id of a caller that is echoed, in bytes.
+const REQUEST_ID_BYTES_MAX: usize = 128;
+
+/// What answers requests.
+pub(crate) struct Api {
+    pub(crate) lifecycle: Lifecycle,
+    pub(crate) gate: Gate,
+    pub(crate) guard: Guard,
+    pub(crate) admission: Admission,
+    pub(crate) proxy: Proxy,
+    pub(crate) activity: Activity,
+    pub(crate) clock: Clock,
+    pub(crate) tasks: Tasks,
+    pub(crate) shutdown: Shutdown,
+    /// The `host[:port]` of endpoints, when the operator sets one.
+    pub(crate) public_host: Option<String>,
+    /// What to put there when a request has no `Host`.
+    pub(crate) own_host: String,
+    /// Longest time for a body to arrive.
+    pub(crate) body_wait: Duration,
+}
+
+/// Who is at the other end of a connection.
+#[derive(Clone)]
+pub(crate) struct Peer {
+    /// The kernel vouches for it: it came over the Unix socket, from this user or from root.
+    pub(crate) is_trusted: bool,
+    /// Its address, for `X-Forwarded-For`.
+    pub(crate) address: HeaderValue,
+    /// Its place among the connections; whoever takes the connection over keeps it.
+    pub(crate) place: Arc<OwnedSemaphorePermit>,
+}
+
+impl Api {
+    /// Answers one request.
+    pub(crate) async fn answer(
+        self: &Arc<Self>,
+        peer: &Peer,
+        request: Request<Incoming>,
+    ) -> Response<Body> {
+        let _busy = self.activity.begin(&self.clock);
+        let id = request_id(&request);
+        let mut response = match self.decide(peer, request).await {
+            Ok(response) => response,
+            Err(refusal) => refusal.into_response(),
+        };
+        response.headers_mut().insert(header::REQUEST_ID, id);
+        response
+    }
+
+    async fn decide(
+        self: &Arc<Self>,
+        peer: &Peer,
+        request: Request<Incoming>,
+    ) -> Result<Response<Body>, Refusal> {
+        self.guard.check(&request)?;
+        if let Some(target) = proxy::Target::of(request.uri()) {
+            return self.relay(peer, &target, request).await;
+        }
+        let path = request.uri().path();
+        if !auth::is_open(path) && !peer.is_trusted {
+            self.gate.check_key(request.headers())?;
+        }
+        match routes::find(request.method(), path) {
+            Found::Operation(operation, place) => self.run(operation, &place, request).await,
+            Found::Slash => Ok(reply::moved(&request, &self.host_of(&request))),
+            Found::OtherMethods(allowed) => Err(Refusal::method(&allowed)),
+            Found::Nothing => Err(Refusal::no_route()),
+        }
+    }
+
+    async fn run(
+        &self,
+        operation: Operation,
+        place: &Place,
+        request: Request<Incoming>,
+    ) -> Result<Response<Body>, Refusal> {
+        match operation {
+            Operation::Health => Ok(reply::json(200, &serde_json::json!({"status": "healthy"}))),
+            Operation::Version => Ok(reply::json(200, &serde_json::json!({"version": "1.1.1"}))),
+            Operation::Create => self.create(request).await,
+            Operation::List => self.list(&request),
+            Operation::Get => self.get(place),
+            Operation::Delete => self.delete(place).await,
+            Operation::Label => self.label(place, request).await,
+            Operation::Pause => self.pause(place).await,
+            Operation::Resume => self.resume(place).await,
+            Operation::Renew => self.renew(place, request).await,
+            Operation::Endpoint => self.endpoint(place, &request),
+            Operation::Logs => self.logs(place, &request).await,
+            Operation::CreateEvent => self.create_event(request).await,
+            Operation::Missing(missing) => Err(self.missing(missing, place)),
+        }
+    }
+
+    /// The `host[:port]` under which the caller sees this server.
+    fn host_of(&self, request: &Request<Incoming>) -> String {
+        if let Some(host) = &self.public_host {
+            return host.clone();
+        }
+        guard::host(request.headers())
+            .unwrap_or(&self.own_host)
+            .to_owned()
+    }
+}
+
+/// The caller's id of the request if it is fit to be shown, else a new one.
+fn request_id(request: &Request<Incoming>) -> HeaderValue {
+    let given = request.headers().get(header::REQUEST_ID);
+    let fit = |id: &&HeaderValue| {
+        let bytes = id.as_bytes();
+        !bytes.is_empty()
+            && bytes.len() <= REQUEST_ID_BYTES_MAX
+            && bytes.iter().all(u8::is_ascii_graphic)
+    };
+    given.filter(fit).cloned().unwrap_or_else(|| {
+        let mut text = [0; 32];
+        let id = Uuid::new_v4().simple().encode_lower(&mut text);
+        HeaderValue::from_str(id).unwrap_or(HeaderValue::from_static("-"))
+    })
+}
+
+/// The methods that reach programs in sandboxes.
+const PROXIED: [Method; 5] = [
+    Method::GET,
+    Method::POST,
+    Method::PUT,
+    Method::DELETE,
+    Method::PATCH,
+];

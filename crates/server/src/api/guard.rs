@@ -1,0 +1,172 @@
+//! Keeps web pages of foreign origins out, and requests that have two readings.
+
+use http::header::{CONNECTION, HOST, ORIGIN, UPGRADE};
+use http::uri::Authority;
+use http::{HeaderMap, Method, Request};
+
+use barchan_wire::lifecycle::code;
+
+use super::errors::Refusal;
+
+/// Checks `Host` and `Origin`. A page that a browser loads can send requests to loopback, but it
+/// can forge neither.
+pub(crate) struct Guard {
+    /// Names this server answers to; `None` off loopback, where every request needs the key and
+    /// the server may have any name.
+    names: Option<Vec<String>>,
+}
+
+impl Guard {
+    pub(crate) fn new(is_loopback: bool, allowed_hosts: &[String]) -> Self {
+        let names = || {
+            allowed_hosts
+                .iter()
+                .map(|name| name.to_ascii_lowercase())
+                .collect()
+        };
+        Self {
+            names: is_loopback.then(names),
+        }
+    }
+
+    /// Lets pass what no foreign page can have sent.
+    pub(super) fn check<B>(&self, request: &Request<B>) -> Result<(), Refusal> {
+        let headers = request.headers();
+        if headers.get_all(HOST).iter().count() > 1 {
+            let message = "the request has more than one Host header";
+            return Err(Refusal::new(400, code::BAD_REQUEST, message));
+        }
+        let host = host(headers);
+        if headers.contains_key(HOST) && host.is_none() {
+            let message = "the Host header is no host name";
+            return Err(Refusal::new(400, code::BAD_REQUEST, message));
+        }
+        if let (Some(names), Some(host)) = (&self.names, host)
+            && !is_local(host, names)
+        {
+            let message = "this server listens on loopback and does not answer to this host name; \
+                           add it to `server.allowed_hosts` if it should";
+            return Err(Refusal::new(403, code::HOST_NOT_ALLOWED, message));
+        }
+        let Some(origin) = headers.get(ORIGIN) else {
+            return Ok(());
+        };
+        let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
+        if (changes || wants_upgrade(headers)) && !is_own(origin.as_bytes(), host) {
+            let message = "web pages of other origins may not use this server";
+            return Err(Refusal::new(403, code::ORIGIN_NOT_ALLOWED, message));
+        }
+        Ok(())
+    }
+}
+
+/// The `host[:port]` of the request, if it is one.
+pub(super) fn host(headers: &HeaderMap) -> Option<&str> {
+    let host = headers.get(HOST)?.to_str().ok()?;
+    let authority: Authority = host.parse().ok()?;
+    (!authority.host().is_empty() && !host.contains('@')).then_some(host)
+}
+
+fn is_local(host: &str, names: &[String]) -> bool {
+    let Ok(authority) = host.parse::<Authority>() else {
+        return false;
+    };
+    let name = authority
+        .host()
+        .trim_matches(['[', ']'])
+        .to_ascii_lowercase();
+    name == "localhost"
+        || name.ends_with(".localhost")
+        || name.parse::<std::net::IpAddr>().is_ok()
+        || names.contains(&name)
+}
+
+/// Whether an origin is the very host that was called.
+fn is_own(origin: &[u8], host: Option<&str>) -> bool {
+    let Some(host) = host else { return false };
+    [b"http://".as_slice(), b"https://"].iter().any(|scheme| {
+        origin
+            .strip_prefix(*scheme)
+            .is_some_and(|rest| rest.eq_ignore_ascii_case(host.as_bytes()))
+    })
+}
+
+/// Whether the request asks for another protocol on its connection.
+pub(super) fn wants_upgrade(headers: &HeaderMap) -> bool {
+    headers.contains_key(UPGRADE) && has_token(headers, CONNECTION, "upgrade")
+}
+
+/// Whether a comma-separated header has a token, in any case.
+pub(super) fn has_token(headers: &HeaderMap, name: http::HeaderName, token: &str) -> bool {
+    headers
+        .get_all(name)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|found| found.trim().eq_ignore_ascii_case(token))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The status of the refusal of a request with these headers.
+    fn refused(guard: &Guard, method: &str, headers: &str) -> Option<u16> {
+        let mut request = Request::builder().method(method).uri("/sandboxes");
+        for header in headers.split('|').filter(|header| !header.is_empty()) {
+            let (name, value) = header.split_once('=').unwrap();
+            request = request.header(name, value);
+        }
+        guard
+            .check(&request.body(()).unwrap())
+            .err()
+            .map(|refusal| refusal.status())
+    }
+
+    #[test]
+    fn on_loopback_only_local_names_are_answered_to() {
+        let guard = Guard::new(true, &["sandbox.example".to_owned()]);
+        for (headers, expected) in [
+            ("host=127.0.0.1:8080", None),
+            ("host=localhost", None),
+            ("host=[::1]:8080", None),
+            ("host=8080-x.localhost:8080", None),
+            ("host=Sandbox.Example", None),
+            ("host=evil.example", Some(403)),
+            ("host=localhost.evil.example", Some(403)),
+        ] {
+            assert_eq!(refused(&guard, "POST", headers), expected, "{headers}");
+        }
+    }
+
+    #[test]
+    fn foreign_pages_stay_out() {
+        let guard = Guard::new(false, &[]);
+        for (method, headers, expected) in [
+            ("GET", "", None),
+            ("GET", "host=any.example", None),
+            ("GET", "host=a|host=a", Some(400)),
+            ("GET", "host=a b", Some(400)),
+            ("GET", "host=u@a", Some(400)),
+            ("GET", "host=", Some(400)),
+            ("POST", "host=a:1|origin=http://a:1", None),
+            ("POST", "host=a:1|origin=https://A:1", None),
+            ("POST", "host=a:1|origin=http://b:1", Some(403)),
+            ("DELETE", "host=a:1|origin=null", Some(403)),
+            ("POST", "host=a|origin=http://a.evil", Some(403)),
+            ("POST", "origin=http://a", Some(403)),
+            ("GET", "host=a|origin=http://b", None),
+            (
+                "GET",
+                "host=a|origin=http://b|connection=x, Upgrade|upgrade=WebSocket",
+                Some(403),
+            ),
+        ] {
+            assert_eq!(
+                refused(&guard, method, headers),
+                expected,
+                "{method} {headers}"
+            );
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Answers and their bodies.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, LOCATION};
+use http::{HeaderValue, Request, Response, StatusCode};
+use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
+use serde::Serialize;
+
+use super::proxy::Relay;
+
+/// The body of an answer.
+pub(crate) enum Body {
+    /// All of it, until it is sent.
+    Whole(Bytes),
+    /// What a program in a sandbox says, as it says it.
+    Relayed(Box<Relay>),
+}
+
+impl HttpBody for Body {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        match self.get_mut() {
+            Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Self::Relayed(relay) => Pin::new(relay.as_mut()).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole(bytes) => bytes.is_empty(),
+            Self::Relayed(relay) => relay.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Self::Relayed(relay) => relay.size_hint(),
+        }
+    }
+}
+
+/// An answer in JSON.
+pub(super) fn json(status: u16, value: &impl Serialize) -> Response<Body> {
+    // Our own types always are JSON.
+    let bytes = serde_json::to_vec(value).unwrap_or_default();
+    with_type(status, "application/json", bytes.into())
+}
+
+/// An answer in plain text.
+pub(super) fn text(status: u16, text: impl Into<Bytes>) -> Response<Body> {
+    with_type(status, "text/plain; charset=utf-8", text.into())
+}
+
+fn with_type(status: u16, kind: &'static str, bytes: Bytes) -> Response<Body> {
+    let mut response = empty(status);
+    *response.body_mut() = Body::Whole(bytes);
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+/// An answer without a body.
+pub(super) fn empty(status: u16) -> Response<Body> {
+    let mut response = Response::new(Body::Whole(Bytes::new()));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
+    response
+}
+
+/// Leads to the same address without its last slash.
+pub(super) fn moved(request: &Request<Incoming>, host: &str) -> Response<Body> {
+    let uri = request.uri();
+    let path = uri.path().strip_suffix('/').unwrap_or_default();
+    let query = uri
+        .query()
+        .map(|query| format!("?{query}"))
+        .unwrap_or_default();
+    let mut response = empty(307);
+    if let Ok(place) = HeaderValue::from_str(&format!("http://{host}{path}{query}")) {
+        response.headers_mut().insert(LOCATION, place);
+    }
+    response
+}

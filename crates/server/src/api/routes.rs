@@ -1,0 +1,286 @@
+//! Pure. Which method and path lead where.
+
+use std::borrow::Cow;
+
+use http::Method;
+use percent_encoding::percent_decode_str;
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operation {
+    Health,
+    Version,
+    Create,
+    List,
+    Get,
+    Delete,
+    Label,
+    Pause,
+    Resume,
+    Renew,
+    Endpoint,
+    Logs,
+    CreateEvent,
+    Missing(Missing),
+}
+
+/// What other servers of this API do and this one does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Missing {
+    Snapshots,
+    Pools,
+    Templates,
+    NetworkPolicy,
+    Diagnostics,
+}
+
+/// What the path names.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The first variable part: a sandbox's id as it was sent.
+    pub(super) id: String,
+    /// The second one: a port as it was sent.
+    pub(super) port: String,
+    /// Whether the path begins with `/v1`.
+    pub(super) is_v1: bool,
+}
+
+/// Where a request leads.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    Operation(Operation, Place),
+    /// The same path without its last slash is a route.
+    Slash,
+    /// The path is a route of these methods.
+    OtherMethods(Vec<Method>),
+    Nothing,
+}
+
+/// Under which beginnings a route is served.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mount {
+    Both,
+    Root,
+    V1,
+}
+
+type Route = (Method, Mount, &'static [&'static str], Operation);
+
+/// Every route but the proxy's. A part `*` stands for any text but nothing.
+static ROUTES: [Route; 33] = {
+    use Missing::{Diagnostics, NetworkPolicy, Pools, Snapshots, Templates};
+    use Mount::{Both, Root, V1};
+    use Operation as Op;
+    const GET: Method = Method::GET;
+    const POST: Method = Method::POST;
+    const PUT: Method = Method::PUT;
+    const PATCH: Method = Method::PATCH;
+    const DELETE: Method = Method::DELETE;
+    [
+        (GET, Root, &["health"], Op::Health),
+        (GET, Root, &["version"], Op::Version),
+        (POST, Both, &["sandboxes"], Op::Create),
+        (GET, Both, &["sandboxes"], Op::List),
+        (GET, Both, &["sandboxes", "*"], Op::Get),
+        (DELETE, Both, &["sandboxes", "*"], Op::Delete),
+        (PATCH, Both, &["sandboxes", "*", "metadata"], Op::Label),
+        (POST, Both, &["sandboxes", "*", "pause"], Op::Pause),
+        (POST, Both, &["sandboxes", "*", "resume"], Op::Resume),
+        (
+            POST,
+            Both,
+            &["sandboxes", "*", "renew-expiration"],
+            Op::Renew,
+        ),
+        (
+            GET,
+            Both,
+            &["sandboxes", "*", "endpoints", "*"],
+            Op::Endpoint,
+        ),
+        (
+            GET,
+            Both,
+            &["sandboxes", "*", "diagnostics", "logs"],
+            Op::Logs,
+        ),
+        (
+            GET,
+            Both,
+            &["sandboxes", "*", "diagnostics", "events"],
+            Op::Missing(Diagnostics),
+        ),
+        (
+            GET,
+            Both,
+            &["sandboxes", "*", "diagnostics", "inspect"],
+            Op::Missing(Diagnostics),
+        ),
+        (
+            GET,
+            Both,
+            &["sandboxes", "*", "diagnostics", "summary"],
+            Op::Missing(Diagnostics),
+        ),
+        (
+            GET,
+            Both,
+            &["sandboxes", "*", "networkpolicy"],
+            Op::Missing(NetworkPolicy),
+        ),
+        (
+            PUT,
+            Both,
+            &["sandboxes", "*", "networkpolicy"],
+            Op::Missing(NetworkPolicy),
+        ),
+        (
+            PATCH,
+            Both,
+            &["sandboxes", "*", "networkpolicy"],
+            Op::Missing(NetworkPolicy),
+        ),
+        (
+            DELETE,
+            Both,
+            &["sandboxes", "*", "networkpolicy"],
+            Op::Missing(NetworkPolicy),
+        ),
+        (
+            POST,
+            Both,
+            &["sandboxes", "*", "snapshots"],
+            Op::Missing(Snapshots),
+        ),
+        (GET, Both, &["snapshots"], Op::Missing(Snapshots)),
+        (GET, Both, &["snapshots", "*"], Op::Missing(Snapshots)),
+        (DELETE, Both, &["snapshots", "*"], Op::Missing(Snapshots)),
+        (POST, Both, &["pools"], Op::Missing(Pools)),
+        (GET, Both, &["pools"], Op::Missing(Pools)),
+        (GET, Both, &["pools", "*"], Op::Missing(Pools)),
+        (PUT, Both, &["pools", "*"], Op::Missing(Pools)),
+        (DELETE, Both, &["pools", "*"], Op::Missing(Pools)),
+        (POST, Both, &["templates"], Op::Missing(Templates)),
+        (GET, Both, &["templates"], Op::Missing(Templates)),
+        (GET, Both, &["templates", "*"], Op::Missing(Templates)),
+        (DELETE, Both, &["templates", "*"], Op::Missing(Templates)),
+        (POST, V1, &["metrics", "events"], Op::CreateEvent),
+    ]
+};
+
+/// Finds the route of a request.
+pub(super) fn find(method: &Method, path: &str) -> Found {
+    let Some(rest) = path.strip_prefix('/') else {
+        return Found::Nothing;
+    };
+    let (is_v1, rest) = match rest.strip_prefix("v1/") {
+        Some(rest) => (true, rest),
+        None => (false, rest),
+    };
+    let parts: Vec<&str> = rest.split('/').collect();
+    let routes = || {
+        ROUTES.iter().filter(|(_, mount, pattern, _)| {
+            let mounted = match mount {
+                Mount::Both => true,
+                Mount::Root => !is_v1,
+                Mount::V1 => is_v1,
+            };
+            mounted && fits(pattern, &parts)
+        })
+    };
+    if let Some((_, _, pattern, operation)) = routes().find(|(is, ..)| is == method) {
+        return Found::Operation(*operation, place(pattern, &parts, is_v1));
+    }
+    let others: Vec<Method> = routes().map(|(method, ..)| method.clone()).collect();
+    if !others.is_empty() {
+        return Found::OtherMethods(others);
+    }
+    match path.strip_suffix('/') {
+        Some(shorter)
+            if matches!(
+                find(method, shorter),
+                Found::Operation(..) | Found::OtherMethods(_)
+            ) =>
+        {
+            Found::Slash
+        }
+        _ => Found::Nothing,
+    }
+}
+
+fn fits(pattern: &[&str], parts: &[&str]) -> bool {
+    pattern.len() == parts.len()
+        && pattern
+            .iter()
+            .zip(parts)
+            .all(|(want, part)| (*want == "*" && !part.is_empty()) || want == part)
+}
+
+fn place(pattern: &[&str], parts: &[&str], is_v1: bool) -> Place {
+    let mut variable = pattern
+        .iter()
+        .zip(parts)
+        .filter(|(want, _)| **want == "*")
+        .map(|(_, part)| decoded(part));
+    let id = variable.next().unwrap_or_default();
+    let port = variable.next().unwrap_or_default();
+    Place { id, port, is_v1 }
+}
+
+/// What percent signs stand for; text that is no UTF-8 names nothing.
+pub(super) fn decoded(part: &str) -> String {
+    percent_decode_str(part)
+        .decode_utf8()
+        .map(Cow::into_owned)
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn word(found: Found) -> String {
+        match found {
+            Found::Operation(operation, place) => {
+                format!("{operation:?} {} {} {}", place.id, place.port, place.is_v1)
+            }
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn paths_lead_where_they_should() {
+        for (method, path, expected) in [
+            ("GET", "/health", "Health   false"),
+            ("GET", "/v1/health", "Nothing"),
+            ("HEAD", "/health", "OtherMethods([GET])"),
+            ("POST", "/v1/sandboxes", "Create   true"),
+            ("GET", "/sandboxes", "List   false"),
+            ("PUT", "/sandboxes", "OtherMethods([POST, GET])"),
+            ("OPTIONS", "/sandboxes/a", "OtherMethods([GET, DELETE])"),
+            ("GET", "/sandboxes/a", "Get a  false"),
+            ("GET", "/sandboxes/%61", "Get a  false"),
+            ("GET", "/sandboxes/..%2f..", "Get ../..  false"),
+            (
+                "GET",
+                "/v1/sandboxes/a/endpoints/08080",
+                "Endpoint a 08080 true",
+            ),
+            ("POST", "/sandboxes/", "Slash"),
+            ("GET", "/v1/sandboxes/a/pause/", "Slash"),
+            ("POST", "/metrics/events", "Nothing"),
+            ("POST", "/v1/metrics/events", "CreateEvent   true"),
+            ("GET", "/V1/sandboxes", "Nothing"),
+            ("GET", "//sandboxes", "Nothing"),
+            ("GET", "/v1//sandboxes", "Nothing"),
+            ("GET", "/v1/v1/sandboxes", "Nothing"),
+            ("GET", "/sandboxes//", "Nothing"),
+            ("GET", "/", "Nothing"),
+            ("GET", "*", "Nothing"),
+            ("DELETE", "/pools/p", "Missing(Pools) p  false"),
+        ] {
+            let method = method.parse().unwrap();
+            assert_eq!(word(find(&method, path)), expected, "{method} {path}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Pure. Records as callers see them.
+
+use std::collections::BTreeMap;
+
+use barchan_wire::lifecycle::{CreatedSandbox, Image, Platform, Sandbox, State as Word, Status};
+
+use crate::lifecycle::state::{EndKind, Record, State};
+
+/// The extension that names limits which this host does not enforce.
+const UNENFORCED: &str = "barchan.unenforced";
+
+/// A sandbox as `GET` and lists show it.
+pub(super) fn sandbox(record: &Record) -> Sandbox {
+    let CreatedSandbox {
+        id,
+        status,
+        created_at,
+        expires_at,
+        entrypoint,
+        platform,
+        metadata,
+        extensions,
+    } = created(record);
+    let image = Some(Image::new(&record.origin().image));
+    Sandbox {
+        id,
+        status,
+        created_at,
+        expires_at,
+        entrypoint,
+        image,
+        platform,
+        metadata,
+        extensions,
+    }
+}
+
+/// A sandbox as the answer to its create shows it.
+pub(super) fn created(record: &Record) -> CreatedSandbox {
+    let origin = record.origin();
+    let platform = origin
+        .platform
+        .clone()
+        .map(|(os, arch)| Platform { os, arch });
+    CreatedSandbox {
+        id: record.id().clone(),
+        status: status(record),
+        created_at: record.created_at(),
+        expires_at: record.expires_at(),
+        entrypoint: origin.entrypoint.clone(),
+        platform,
+        metadata: Some(record.metadata().clone()),
+        extensions: extensions(record),
+    }
+}
+
+fn status(record: &Record) -> Status {
+    let (state, reason, message) = match record.state() {
+        State::Creating => (
+            Word::Pending,
+            "CONTAINER_STARTING",
+            "The sandbox is being made.",
+        ),
+        State::Running => (Word::Running, "CONTAINER_RUNNING", "The sandbox runs."),
+        State::Paused => (Word::Paused, "CONTAINER_PAUSED", "The sandbox is paused."),
+        State::Removing => (
+            Word::Stopping,
+            "CONTAINER_REMOVING",
+            "The sandbox is being removed.",
+        ),
+        State::Ended(end) => {
+            let state = match end.kind {
+                EndKind::Success => Word::Terminated,
+                EndKind::Failure => Word::Failed,
+            };
+            (state, end.reason.as_str(), end.message.as_str())
+        }
+    };
+    Status {
+        state,
+        reason: Some(reason.to_owned()),
+        message: Some(message.to_owned()),
+        last_transition_at: Some(record.since()),
+    }
+}
+
+fn extensions(record: &Record) -> Option<BTreeMap<String, String>> {
+    let mut extensions = record.origin().extensions.clone();
+    if !record.unenforced().is_empty() {
+        extensions.insert(UNENFORCED.to_owned(), record.unenforced().join(","));
+    }
+    (!extensions.is_empty()).then_some(extensions)
+}

@@ -1,0 +1,224 @@
+//! The state directory: one server's at a time.
+
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use barchan_wire::secret::Secret;
+use uuid::Uuid;
+
+/// Largest file of ours that is read whole, in bytes.
+const SMALL_FILE_BYTES_MAX: u64 = 4096;
+
+/// A state directory that this process holds, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Site {
+    dir: PathBuf,
+    owner: u32,
+    _lock: File,
+}
+
+/// Why a state directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SiteError {
+    /// Another server uses it.
+    #[error(
+        "the state directory {dir} is in use by process {holder}: stop that server, or give this \
+         one another directory with `store.state_dir`"
+    )]
+    Held {
+        /// The directory.
+        dir: PathBuf,
+        /// The other server's process id, or what stands for it.
+        holder: String,
+    },
+    /// Something in it cannot be read or written.
+    #[error("cannot {what} {path}: {source}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Somebody else could write or read it.
+    #[error("{path} may be used by others than its owner: run `chmod go= {path}`")]
+    Open {
+        /// The directory or file.
+        path: PathBuf,
+    },
+}
+
+impl Site {
+    /// Makes the directory if need be, and takes it.
+    pub(super) fn take(dir: &Path) -> Result<Self, SiteError> {
+        let failed = |what, path: &Path| {
+            let path = path.to_owned();
+            move |source| SiteError::Io { what, path, source }
+        };
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(dir)
+            .map_err(failed("make the state directory", dir))?;
+        let found = dir
+            .metadata()
+            .map_err(failed("look at the state directory", dir))?;
+        if found.permissions().mode() & 0o022 != 0 {
+            return Err(SiteError::Open {
+                path: dir.to_owned(),
+            });
+        }
+        let path = dir.join("server.lock");
+        let lock = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .map_err(failed("open", &path))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let holder = read_small(&lock).unwrap_or_default();
+                let holder = if holder.is_empty() {
+                    "(unknown)".to_owned()
+                } else {
+                    holder
+                };
+                return Err(SiteError::Held {
+                    dir: dir.to_owned(),
+                    holder,
+                });
+            }
+            Err(TryLockError::Error(source)) => return Err(failed("lock", &path)(source)),
+        }
+        write_pid(&lock).map_err(failed("write", &path))?;
+        Ok(Self {
+            dir: dir.to_owned(),
+            owner: found.uid(),
+            _lock: lock,
+        })
+    }
+
+    /// The user whose server this is.
+    pub(super) fn owner(&self) -> u32 {
+        self.owner
+    }
+
+    /// A file or directory in it.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// The random text of a file that only its owner may read; made at the first call.
+    pub(super) fn secret(&self, name: &str) -> Result<Secret, SiteError> {
+        let path = self.path(name);
+        let failed = |what| {
+            let path = path.clone();
+            move |source| SiteError::Io { what, path, source }
+        };
+        match File::open(&path) {
+            Ok(file) => {
+                let found = file.metadata().map_err(failed("look at"))?;
+                if found.permissions().mode() & 0o077 != 0 {
+                    return Err(SiteError::Open { path });
+                }
+                let text = read_small(&file).map_err(failed("read"))?;
+                if !text.is_empty() {
+                    return Ok(Secret::new(text));
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed("open")(error)),
+        }
+        let secret = random_hex();
+        self.write_secret(&path, &secret).map_err(failed("write"))?;
+        Ok(Secret::new(secret))
+    }
+
+    /// Whole or not at all: a server killed at this moment leaves no half a key.
+    fn write_secret(&self, path: &Path, secret: &str) -> io::Result<()> {
+        let draft = path.with_extension("new");
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&draft)?;
+        writeln!(file, "{secret}")?;
+        file.sync_all()?;
+        std::fs::rename(&draft, path)?;
+        File::open(&self.dir)?.sync_all()
+    }
+}
+
+/// 32 random bytes in hexadecimal digits.
+fn random_hex() -> String {
+    // Each holds 122 random bits; three hold more than 256.
+    let pool: Vec<u8> = (0..3).flat_map(|_| *Uuid::new_v4().as_bytes()).collect();
+    use sha2::Digest;
+    hex::encode(sha2::Sha256::digest(pool))
+}
+
+fn read_small(mut file: &File) -> io::Result<String> {
+    let mut text = String::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.take(SMALL_FILE_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text.trim().to_owned())
+}
+
+fn write_pid(mut file: &File) -> io::Result<()> {
+    file.set_len(0)?;
+    file.seek(SeekFrom::Start(0))?;
+    writeln!(file, "{}", std::process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_server_at_a_time_and_the_other_is_told_whose_it_is() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("a/b");
+        let site = Site::take(&dir).unwrap();
+        let error = Site::take(&dir).unwrap_err().to_string();
+        assert!(error.contains(&std::process::id().to_string()), "{error}");
+        drop(site);
+        Site::take(&dir).unwrap();
+    }
+
+    #[test]
+    fn secrets_are_long_private_and_stay() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("s");
+        let site = Site::take(&dir).unwrap();
+        let first = site.secret("api_key").unwrap();
+        assert_eq!(first.reveal().len(), 64);
+        assert_eq!(site.secret("api_key").unwrap(), first);
+        assert_ne!(site.secret("other").unwrap(), first);
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&dir.join("api_key")), 0o600);
+        assert_eq!(mode(&dir), 0o700);
+        std::fs::set_permissions(dir.join("api_key"), PermissionsExt::from_mode(0o644)).unwrap();
+        let error = site.secret("api_key").unwrap_err().to_string();
+        assert!(
+            error.contains("chmod") && !error.contains(first.reveal()),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_directory_that_others_may_write_is_refused() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o777)).unwrap();
+        assert!(matches!(
+            Site::take(home.path()),
+            Err(SiteError::Open { .. })
+        ));
+    }
+}
