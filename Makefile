@@ -94,12 +94,12 @@ test-python: debug $(VENV)/ready ## every Python test
 
 ##@ Set up
 
-$(VENV)/ready: python/pyproject.toml
+$(VENV)/ready: python/pyproject.toml python/constraints.txt
 	$(call say,setup: Python environment in .venv)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Python 3.11 or newer is needed; name one: make PYTHON=python3.12 …"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --editable 'python[dev]'
+	$(VENV)/bin/pip install --quiet --constraint python/constraints.txt --editable 'python[dev]'
 	touch $@
 
 .PHONY: nextest-tool

@@ -19,6 +19,13 @@ FILE_NOT_FOUND = "file_not_found"
 IS_DIRECTORY = "is_directory"
 PERMISSION_DENIED = "permission_denied"
 
+# The daemon's classes are fewer than an agent's codes; its words, the kernel's, tell the rest.
+_SIGNS = [
+    (IS_DIRECTORY, ("is a directory", "names a directory", "but a directory")),
+    (PERMISSION_DENIED, ("permission denied", "not permitted", "read-only file system")),
+    (INVALID_PATH, ("name too long", "symbolic links", "a file is in the way")),
+]
+
 
 def path_problem(path: str) -> str | None:
     """The code for a path that no file can have here, or None."""
@@ -44,15 +51,14 @@ def refused_read(info: models.FileInfo) -> str | None:
     return None
 
 
-def file_error(error: errors.BarchanError) -> str:
+def file_error(error: errors.BarchanError, *, writing: bool = False) -> str:
     """The code for a failed file call, or its text where no code fits."""
     if isinstance(error, errors.ApiError):
         text = error.message.lower()
-        if "is a directory" in text:
-            return IS_DIRECTORY
-        if "permission denied" in text or "read-only file system" in text:
-            return PERMISSION_DENIED
-        if "not a directory" in text or "name too long" in text or "symbolic links" in text:
+        for code, signs in _SIGNS:
+            if any(sign in text for sign in signs):
+                return code
+        if "not a directory" in text and writing:
             return INVALID_PATH
         if error.code == "FILE_NOT_FOUND":
             return FILE_NOT_FOUND

@@ -253,7 +253,9 @@ class BarchanBackend(BaseSandbox):
                 self.sandbox.files.write_many(uploads)
         except errors.BarchanError as error:
             if len(uploads) == 1 or not isinstance(error, errors.ApiError):
-                return rules.uploaded(files, good, dict.fromkeys(good, rules.file_error(error)))
+                return rules.uploaded(
+                    files, good, dict.fromkeys(good, rules.file_error(error, writing=True))
+                )
             return rules.uploaded(files, good, {at: self._upload_one(files[at]) for at in good})
         return rules.uploaded(files, good, {})
 
@@ -261,7 +263,7 @@ class BarchanBackend(BaseSandbox):
         try:
             self.sandbox.files.write(*file)
         except errors.BarchanError as error:
-            return rules.file_error(error)
+            return rules.file_error(error, writing=True)
         return None
 
     async def aupload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
@@ -272,7 +274,9 @@ class BarchanBackend(BaseSandbox):
                 await self.asandbox.files.write_many(uploads)
         except errors.BarchanError as error:
             if len(uploads) == 1 or not isinstance(error, errors.ApiError):
-                return rules.uploaded(files, good, dict.fromkeys(good, rules.file_error(error)))
+                return rules.uploaded(
+                    files, good, dict.fromkeys(good, rules.file_error(error, writing=True))
+                )
             faults = {at: await self._aupload_one(files[at]) for at in good}
             return rules.uploaded(files, good, faults)
         return rules.uploaded(files, good, {})
@@ -281,7 +285,7 @@ class BarchanBackend(BaseSandbox):
         try:
             await self.asandbox.files.write(*file)
         except errors.BarchanError as error:
-            return rules.file_error(error)
+            return rules.file_error(error, writing=True)
         return None
 
     def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
