@@ -10,6 +10,7 @@ mod init_config;
 mod kill;
 mod list;
 mod run;
+mod serve;
 mod stream;
 
 use std::process::ExitCode;
@@ -42,7 +43,7 @@ pub(crate) async fn run(args: Args, output: &Output) -> ExitCode {
         Command::InitConfig(flags) => ok(init_config::run(&flags, output)),
         Command::Image(flags) => ok(image::run(global, flags, output).await),
         Command::Doctor => doctor::run(output),
-        Command::Serve(_) => Ok(1),
+        Command::Serve(flags) => ok(serve::run(global, flags).await),
         Command::Completion(flags) => ok(completion::run(&flags, output)),
     };
     match done {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use barchan_server::config as server;
@@ -49,14 +49,17 @@ impl Choice {
             .or(settings.api_key);
         match global.server.clone().or(settings.server) {
             Some(address) => Ok(Self::Named { address, key }),
-            None => Ok(Self::Private(server::state_dir(&server_settings(global)?))),
+            None => Ok(Self::Private(server::state_dir(&server_settings(
+                global, None,
+            )?))),
         }
     }
 }
 
-/// The settings of this user's own server, with the state directory of the flag.
-pub(crate) fn server_settings(global: &Global) -> Result<server::Settings> {
-    let mut settings = server::Settings::load(None)?;
+/// The settings of the user's own server: of the file, or of the usual place without one, with the
+/// state directory of the flag.
+pub(crate) fn server_settings(global: &Global, file: Option<&Path>) -> Result<server::Settings> {
+    let mut settings = server::Settings::load(file)?;
     if let Some(path) = &global.state_dir {
         let path = std::path::absolute(path).context("cannot tell where we are")?;
         settings.store.state_dir = Some(path);

@@ -18,7 +18,7 @@ const BLANKS: usize = 4;
 /// for as long as the runtime is used.
 pub(crate) async fn start(
     settings: &Settings,
-) -> Result<(Arc<Native>, impl Future<Output = ()> + Send)> {
+) -> Result<(Arc<Native>, impl Future<Output = ()> + Send + use<>)> {
     let state = config::state_dir(settings);
     let guests = guests::find(&state)?;
     let disk = &settings.limits.default.disk;

@@ -4,6 +4,8 @@
 pub const STATE_DIR_ENV: &str = "BARCHAN_STATE_DIR";
 /// The server's Unix socket in the state directory: local use, checked by peer credentials.
 pub const API_SOCKET: &str = "api.sock";
+/// Held by the server for as long as it uses the state directory, also while it is leaving.
+pub const SERVER_LOCK: &str = "server.lock";
 /// Held in the state directory by whoever starts a private server, so that many at once start one.
 pub const PRIVATE_LOCK: &str = "start.lock";
 /// What a private server logs, in the state directory.

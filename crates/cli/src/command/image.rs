@@ -17,7 +17,7 @@ use crate::output::Output;
 use crate::{config, native};
 
 pub(super) async fn run(global: &Global, flags: Image, output: &Output) -> Result<()> {
-    let settings = config::server_settings(global)?;
+    let settings = config::server_settings(global, None)?;
     match flags {
         Image::Build { recipe, fresh } => build(&settings, &recipe, fresh, output).await,
         Image::List => list(&settings, output),

@@ -38,13 +38,36 @@ pub(super) async fn ensure(state_dir: &Path) -> Result<()> {
         OpenOptions::new().write(true),
     )?;
     take(&lock).await?;
-    // Whoever held the lock before us may have started it.
-    if UnixStream::connect(&socket).await.is_ok() {
+    if is_served(state_dir, &socket).await? {
         return Ok(());
     }
     let log = state_dir.join(local::PRIVATE_LOG);
     let mut server = start(state_dir, &log)?;
     wait(&mut server, &socket, &log).await
+}
+
+/// Whether a server listens, once it is certain: one that is just starting or leaving holds its
+/// lock and listens not yet, or no longer.
+async fn is_served(state_dir: &Path, socket: &Path) -> Result<bool> {
+    let lock = open(
+        &state_dir.join(local::SERVER_LOCK),
+        OpenOptions::new().write(true),
+    )?;
+    for _ in 0..LOCK_MS_MAX / POLL_MS {
+        if UnixStream::connect(socket).await.is_ok() {
+            return Ok(true);
+        }
+        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared) {
+            // Let go of it at once: the server that is to be started needs it.
+            Ok(()) => return Ok(false),
+            Err(rustix::io::Errno::WOULDBLOCK) => tokio::time::sleep(pause()).await,
+            Err(error) => return Err(error).context("cannot look at the server's lock"),
+        }
+    }
+    bail!(
+        "a server has held the state directory for {} s without listening",
+        LOCK_MS_MAX / 1000
+    )
 }
 
 fn open(path: &Path, options: &mut OpenOptions) -> Result<File> {

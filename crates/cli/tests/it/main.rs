@@ -7,3 +7,4 @@ mod files;
 mod local;
 mod program;
 mod sandboxes;
+mod whole;
