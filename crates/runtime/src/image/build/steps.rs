@@ -120,10 +120,9 @@ impl List<'_> {
             script.push_str(" --no-deps");
         }
         self.shell(&title, &script, &[], INSTALL_TIMEOUT);
-        // Some packages hold files that no version compiles; that is their own affair. A fixed seed
-        // keeps the order of sets, and so the layer's digest.
+        // Some packages hold files that no version compiles; that is their own affair.
         let script = format!(
-            "PYTHONHASHSEED=0 {VENV}/bin/python -m compileall -qq -j 0 -x '/tests?/' \
+            "{VENV}/bin/python -m compileall -qq -j 0 -x '/tests?/' \
              --invalidation-mode unchecked-hash {VENV}/lib || true"
         );
         self.shell("compiling Python files", &script, &[], INSTALL_TIMEOUT);
@@ -155,8 +154,9 @@ fn is_package(line: &str) -> bool {
         .starts_with(|c: char| c.is_ascii_alphanumeric())
 }
 
-/// The environment of a step: caches and temporary files go where sealing drops them, and nobody
-/// asks questions.
+/// The environment of a step: caches and temporary files go where sealing drops them, nobody asks
+/// questions, and what Python writes in the order of a set has the same order, and so the layer the
+/// same digest, each time.
 fn whole(env: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let fixed = [
         ("HOME", "/root"),
@@ -170,6 +170,7 @@ fn whole(env: &BTreeMap<String, String>) -> BTreeMap<String, String> {
         ("PIP_NO_WARN_SCRIPT_LOCATION", "1"),
         ("PIP_PROGRESS_BAR", "off"),
         ("PYTHONDONTWRITEBYTECODE", "1"),
+        ("PYTHONHASHSEED", "0"),
         ("NPM_CONFIG_CACHE", "/var/tmp/npm"),
         ("NPM_CONFIG_USERCONFIG", "/run/build/npmrc"),
         ("NPM_CONFIG_GLOBALCONFIG", "/run/build/npmrc-none"),

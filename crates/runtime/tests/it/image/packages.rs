@@ -169,6 +169,16 @@ async fn packages_are_compiled_and_further_ones_join_them() {
         lower.path
     );
     assert_eq!(compiled(&lower.layers[0].join("opt/venv/lib")), 1);
+    let mut again = world.request(&world.recipe(RECIPE));
+    again.fresh = true;
+    let again = image::build(&world.store, &again, &OverlayBuilder)
+        .await
+        .unwrap();
+    assert_eq!(
+        world.store.layer(&again.manifest.layers[0]),
+        lower.layers[0],
+        "reproducible"
+    );
     let upper = "name='y'\nbase='x'\npip=['wheel-of-nothing==0']";
     let error = world
         .build(&world.recipe(upper), &OverlayBuilder)
