@@ -35,8 +35,6 @@ const DATABASE: &str = "barchan.db";
 const KEY_FILE: &str = "api_key";
 const SEED_FILE: &str = "token_seed";
 
-/// Longest time for a request's body to arrive.
-const BODY_WAIT: Duration = Duration::from_secs(30);
 /// How often an idle server asks itself whether to leave.
 const IDLE_CHECK: Duration = Duration::from_millis(500);
 
@@ -134,7 +132,7 @@ impl App {
             shutdown: shutdown.clone(),
             public_host: settings.server.public_host.clone(),
             own_host: address.map_or_else(|| "localhost".to_owned(), |at| at.to_string()),
-            body_wait: BODY_WAIT,
+            body_wait: Duration::from_secs(settings.server.body_wait_s.max(1)),
         });
         let app = Self {
             api,

@@ -72,6 +72,9 @@ pub struct Server {
     /// Most connections at once; more wait.
     #[config(default = 4096)]
     pub connections_max: usize,
+    /// Longest time for the body of a request to the API to arrive, in seconds.
+    #[config(default = 30)]
+    pub body_wait_s: u64,
     /// How long a stopping server waits for requests under way, in seconds.
     #[config(default = 5)]
     pub shutdown_grace_s: u64,

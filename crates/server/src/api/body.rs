@@ -1,5 +1,7 @@
 //! Bodies of requests: read whole, within a size and a time.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::time::Duration;
 
 use barchan_wire::lifecycle::error::Faults;
@@ -12,6 +14,9 @@ use hyper::body::{Body as _, Incoming};
 use serde_json::{Value, json};
 
 use super::errors::Refusal;
+
+/// Most bytes of a body that are taken before a body that is too large is refused.
+const DISCARDED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Reads a JSON body. A body of another type counts as JSON that is no object; no body at all is
 /// `None`.
@@ -36,13 +41,11 @@ async fn read(headers: &HeaderMap, body: Incoming, wait: Duration) -> Result<Byt
     let announced = headers
         .get(CONTENT_LENGTH)
         .and_then(|it| it.to_str().ok()?.parse().ok());
-    if announced.is_some_and(|length: u64| length > REQUEST_BODY_BYTES_MAX as u64) {
-        return Err(too_large());
-    }
+    let is_small = announced.is_none_or(|length: u64| length <= REQUEST_BODY_BYTES_MAX as u64);
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }
-    tokio::time::timeout(wait, collect(body))
+    tokio::time::timeout(wait, collect(body, is_small))
         .await
         .unwrap_or_else(|_| {
             let message = format!("the body did not arrive within {} s", wait.as_secs());
@@ -50,21 +53,30 @@ async fn read(headers: &HeaderMap, body: Incoming, wait: Duration) -> Result<Byt
         })
 }
 
-async fn collect(mut body: Incoming) -> Result<Bytes, Refusal> {
+/// Keeps a body that is small enough. Of one that is not, so much more is taken and thrown away:
+/// a caller that writes before it reads would else find a closed connection instead of an answer.
+async fn collect(mut body: Incoming, is_small: bool) -> Result<Bytes, Refusal> {
     let mut whole = BytesMut::new();
-    while let Some(frame) =
-        std::future::poll_fn(|cx| std::pin::Pin::new(&mut body).poll_frame(cx)).await
-    {
+    let mut total = 0;
+    while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
         let broken = |_| Refusal::new(400, code::BAD_REQUEST, "the body broke off");
         let Ok(data) = frame.map_err(broken)?.into_data() else {
             continue;
         };
-        if whole.len() + data.len() > REQUEST_BODY_BYTES_MAX {
+        total += data.len();
+        if is_small && total <= REQUEST_BODY_BYTES_MAX {
+            whole.extend_from_slice(&data);
+        } else if total > DISCARDED_BYTES_MAX {
             return Err(too_large());
+        } else {
+            whole = BytesMut::new();
         }
-        whole.extend_from_slice(&data);
     }
-    Ok(whole.freeze())
+    if is_small && total <= REQUEST_BODY_BYTES_MAX {
+        Ok(whole.freeze())
+    } else {
+        Err(too_large())
+    }
 }
 
 fn too_large() -> Refusal {

@@ -17,7 +17,9 @@ pub struct Filter {
 impl Filter {
     fn shows(&self, record: &Record) -> bool {
         let state = word(record.state()).to_ascii_lowercase();
-        (self.states.is_empty() || self.states.contains(&state))
+        // Who asks for it by its id is told that it is gone.
+        *record.state() != State::Removing
+            && (self.states.is_empty() || self.states.contains(&state))
             && self
                 .metadata
                 .iter()
