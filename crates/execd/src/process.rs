@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use rustix::process::{Pid, WaitOptions, WaitStatus, waitpid};
+use rustix::process::{Pid, WaitOptions, WaitStatus, wait};
 use tokio::signal::unix::Signal as SignalStream;
 use tokio::sync::oneshot;
 
@@ -98,7 +98,7 @@ impl Reaper {
     }
 
     fn reap(&self) {
-        while let Ok(Some((pid, status))) = waitpid(None, WaitOptions::NOHANG) {
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             let Some(exit) = Exit::of(status) else {
                 continue;
             };
