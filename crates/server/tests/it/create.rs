@@ -9,11 +9,16 @@ use crate::world::{Set, World, request, until};
 #[tokio::test]
 async fn a_create_answers_with_all_that_clients_need() {
     let world = World::new().await;
+    let arch = if cfg!(target_arch = "aarch64") {
+        "ARM64"
+    } else {
+        "amd64"
+    };
     let changes = json!({
         "metadata": {"team": "a"},
         "env": {"TOKEN": "hunter2"},
         "extensions": {"opensandbox.extensions.x": "y", "dropped": "z"},
-        "platform": {"os": "Linux", "arch": std::env::consts::ARCH.replace("x86_64", "AMD64").replace("aarch64", "arm64")},
+        "platform": {"os": "Linux", "arch": arch},
     });
     let answer = world.create(&changes).await;
     assert_eq!(answer.status, 202, "{answer:?}");

@@ -4,10 +4,12 @@
 
 mod access;
 mod create;
+mod endpoints;
 mod guest;
 mod hostile;
 mod lifecycle;
 mod proxy;
+mod removal;
 mod restart;
 mod socket;
 mod world;

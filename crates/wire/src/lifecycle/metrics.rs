@@ -72,7 +72,10 @@ mod tests {
 
     #[test]
     fn a_duration_is_whole_milliseconds() {
-        let event = |ms: Value| json!({"eventType": "sandbox.create", "createDurationMs": ms, "success": true});
+        let event = |ms: Value| {
+            let kind = CREATE_EVENT;
+            json!({"eventType": kind, "createDurationMs": ms, "success": true})
+        };
         assert_eq!(
             CreateEvent::read(Some(&event(json!(12))))
                 .unwrap()
