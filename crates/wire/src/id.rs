@@ -32,7 +32,11 @@ impl FromStr for SandboxId {
                 8 | 13 | 18 | 23 => byte == b'-',
                 _ => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
             });
-        if shaped { Ok(Self(text.to_owned())) } else { Err(BadId) }
+        if shaped {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(BadId)
+        }
     }
 }
 
