@@ -127,6 +127,7 @@ fn steps(orders: &Orders, kit: &Kit, staging: &str) -> Result<OwnedFd, StepError
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(step("die with the launcher"))?;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    sys::default_signals();
     place_descriptors(kit).map_err(step("place descriptors"))
 }
 

@@ -59,8 +59,6 @@ impl Default for Options {
 const FAILURES_MAX: u32 = 3;
 /// How long the launcher stays without callers and sandboxes.
 const IDLE_MS: i64 = 5_000;
-/// How often it looks again at what could not be removed yet.
-const RETRY_MS: i64 = 50;
 
 /// What an epoll event is about: a kind in the high half, a number in the low half.
 mod token {
@@ -104,6 +102,8 @@ struct Launcher {
     /// Spares that failed in a row, and the last reason.
     failures: u32,
     last_failure: String,
+    /// It was told to end.
+    leaving: bool,
 }
 
 /// Who waits for an answer of the workshop.
@@ -157,8 +157,11 @@ pub fn run(options: &Options) -> io::Result<()> {
         stale_groups: Vec::new(),
         failures: 0,
         last_failure: String::new(),
+        leaving: false,
     };
-    launcher.serve()
+    let served = launcher.serve();
+    launcher.leave();
+    served
 }
 
 /// Whether this kernel counts processes per PID namespace, which is limit enough where there are no
@@ -173,6 +176,12 @@ fn limits_pids_per_namespace() -> bool {
     version >= (6, 14)
 }
 
+/// Milliseconds on a clock that nobody sets.
+fn now_ms() -> i64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec * 1000 + now.tv_nsec / 1_000_000
+}
+
 /// Wakes the loop when `fd` is readable or closed.
 fn watch(epoll: &OwnedFd, fd: impl AsFd, token: u64) -> io::Result<()> {
     Ok(epoll::add(
@@ -185,40 +194,44 @@ fn watch(epoll: &OwnedFd, fd: impl AsFd, token: u64) -> io::Result<()> {
 
 impl Launcher {
     fn serve(&mut self) -> io::Result<()> {
-        let mut idle_ms = 0;
-        loop {
-            let wait_ms = self.patience_ms();
-            let span = rustix::event::Timespec {
-                tv_sec: wait_ms / 1000,
-                tv_nsec: wait_ms % 1000 * 1_000_000,
-            };
-            let mut events = Vec::with_capacity(64);
-            let got = epoll::wait(
-                &self.epoll,
-                rustix::buffer::spare_capacity(&mut events),
-                Some(&span),
-            );
-            match got {
-                Ok(0) => {
-                    self.remove_stale_groups();
-                    self.watch_memory();
-                    idle_ms = if self.is_idle() { idle_ms + wait_ms } else { 0 };
-                    if idle_ms >= IDLE_MS {
-                        self.leave();
-                        return Ok(());
-                    }
-                    self.refill();
-                }
-                Ok(_) => {
-                    idle_ms = 0;
-                    for event in events {
-                        self.handle(event.data.u64());
-                    }
-                }
-                Err(rustix::io::Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
+        let mut busy_ms = now_ms();
+        let mut looked_ms = busy_ms;
+        while !self.leaving {
+            let quiet = self.hear_events()?;
+            let now_ms = now_ms();
+            if !quiet || !self.is_idle() {
+                busy_ms = now_ms;
             }
+            if quiet {
+                self.refill();
+            }
+            if now_ms - looked_ms >= watchdog::LOOK_MS {
+                looked_ms = now_ms;
+                self.watch_memory();
+                self.remove_stale_groups();
+            }
+            self.leaving |= now_ms - busy_ms >= IDLE_MS;
         }
+        Ok(())
+    }
+
+    /// Waits for something to happen and handles it; `true` when nothing did.
+    fn hear_events(&mut self) -> io::Result<bool> {
+        let wait_ms = self.patience_ms();
+        let span = rustix::event::Timespec {
+            tv_sec: wait_ms / 1000,
+            tv_nsec: wait_ms % 1000 * 1_000_000,
+        };
+        let mut events = Vec::with_capacity(64);
+        let space = rustix::buffer::spare_capacity(&mut events);
+        match epoll::wait(&self.epoll, space, Some(&span)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        for event in &events {
+            self.handle(event.data.u64());
+        }
+        Ok(events.is_empty())
     }
 
     /// How long the loop may sleep: not at all while spares are missing, so that requests go first
@@ -226,9 +239,8 @@ impl Launcher {
     fn patience_ms(&self) -> i64 {
         match (self.wants_spare(), self.stale_groups.is_empty()) {
             (true, _) => 0,
-            (false, false) => RETRY_MS,
-            (false, true) if self.is_watching() => watchdog::LOOK_MS,
-            (false, true) => 1000,
+            (false, true) if !self.is_watching() => 1000,
+            (false, _) => watchdog::LOOK_MS,
         }
     }
 
@@ -355,12 +367,14 @@ impl Launcher {
         }
     }
 
-    /// Lets spares go and takes its traces away.
+    /// Ends what is left and takes its traces away.
     fn leave(&mut self) {
         for slot in std::mem::take(&mut self.slots).into_values() {
             slot.dissolve();
         }
+        self.groups.remove_orphans();
         self.groups.remove();
+        self.state.remove_orphans();
         self.state.remove_socket();
     }
 }

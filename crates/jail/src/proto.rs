@@ -41,6 +41,8 @@ pub enum Request {
     Settle(String),
     /// The tail of its entrypoint's output. Answered by [`Answer::Log`].
     Log(String),
+    /// End every sandbox, take all traces away and exit.
+    Leave,
 }
 
 /// What the launcher says.

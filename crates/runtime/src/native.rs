@@ -81,7 +81,7 @@ impl Native {
     ) -> Result<(Arc<Self>, impl Future<Output = ()> + Send), RuntimeError> {
         let store =
             Store::open(&settings.state.join("images")).map_err(|error| from_image(&error))?;
-        let (line, hello, heard) = start::connect(&settings).await?;
+        let (line, hello, mut heard) = start::connect(&settings).await?;
         let run = std::fs::File::open(settings.state.join("run"))
             .map_err(|error| internal(&format!("open the run directory: {error}")))?;
         let native = Arc::new(Self {
@@ -93,7 +93,7 @@ impl Native {
             living: Mutex::default(),
             events: broadcast::Sender::new(EVENTS_MAX),
         });
-        for observed in native.list().await? {
+        for observed in heard.during(native.list()).await? {
             native.remember(&observed);
         }
         let listening = Arc::clone(&native).listen(heard);
@@ -104,6 +104,20 @@ impl Native {
     #[must_use]
     pub fn store(&self) -> &Arc<Store> {
         &self.store
+    }
+
+    /// The launcher's process.
+    #[must_use]
+    pub fn launcher_pid(&self) -> u32 {
+        self.hello.pid
+    }
+
+    /// Ends every sandbox, and the launcher with all its traces.
+    ///
+    /// # Errors
+    /// When the launcher does not answer.
+    pub async fn close(&self) -> Result<(), RuntimeError> {
+        self.ask(Request::Leave).await.map(|_| ())
     }
 
     /// Passes events on, and replaces a launcher that died; its sandboxes died with it.

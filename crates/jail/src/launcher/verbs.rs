@@ -28,6 +28,10 @@ impl Launcher {
                 Err(failure) => Answer::Failed(failure),
             },
             Request::Log(id) => self.log(&id),
+            Request::Leave => {
+                self.leaving = true;
+                Answer::Done
+            }
         };
         self.clients.send(caller, answer);
     }

@@ -122,13 +122,15 @@ fn restore_signals(mask: &libc::sigset_t) {
     }
 }
 
-/// Gives the calling process the signal state a program expects at its start: nothing blocked, and
-/// SIGPIPE (which Rust programs ignore) and SIGCHLD at their defaults. The rest exec resets.
+/// Gives the calling process the signal state a program expects at its start: nothing blocked and
+/// nothing ignored, whatever this process, or who started it, ignores. Handlers exec resets itself.
 pub fn default_signals() {
-    // SAFETY: raw system calls on plain data, allowed between vfork and exec.
+    // SAFETY: raw system calls on plain data, allowed between vfork and exec; SIGKILL and SIGSTOP
+    // are refused, which changes nothing.
     unsafe {
-        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        for signal in 1..32 {
+            libc::signal(signal, libc::SIG_DFL);
+        }
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());

@@ -124,6 +124,22 @@ impl Heard {
         }
     }
 
+    /// Waits for a call's answer while nobody else hears; an event meanwhile is in what a list tells.
+    pub(super) async fn during<T>(
+        &mut self,
+        call: impl Future<Output = Result<T, RuntimeError>>,
+    ) -> Result<T, RuntimeError> {
+        tokio::pin!(call);
+        loop {
+            tokio::select! {
+                answer = &mut call => return answer,
+                event = self.next() => if event.is_none() {
+                    return Err(lost("it ended while it was greeted"));
+                },
+            }
+        }
+    }
+
     async fn message(&mut self) -> Option<Message> {
         let mut line = Vec::new();
         let mut capped = (&mut self.reader).take(LINE_BYTES_MAX as u64);

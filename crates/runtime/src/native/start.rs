@@ -28,11 +28,7 @@ const LOG_TAIL_BYTES: usize = 2000;
 pub(super) async fn connect(settings: &Settings) -> Result<(Line, Hello, Heard), RuntimeError> {
     let line = Line::default();
     let mut heard = line.connect(reach(settings).await?).await;
-    // The answer arrives at the hearing end, so both must run.
-    let hello = tokio::select! {
-        answer = line.call(Request::Hello) => answer?,
-        _ = heard.next() => return Err(internal("the launcher ended while it was greeted")),
-    };
+    let hello = heard.during(line.call(Request::Hello)).await?;
     match hello {
         Answer::Hello(hello) if hello.version == VERSION => Ok((line, hello, heard)),
         Answer::Hello(hello) => Err(RuntimeError::new(

@@ -4,3 +4,4 @@
 
 mod contract;
 mod image;
+mod native;
