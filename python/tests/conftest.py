@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "customer-eda"
-ANALYSIS = EXAMPLE / "transcript" / "analysis"
+from paths import EXAMPLE
 
 sys.path[:0] = [str(EXAMPLE)]

@@ -19,8 +19,8 @@ import pipeline
 import progress
 import replay
 from artifacts import Artifacts
-from conftest import EXAMPLE
 from local_sandbox import LocalSandbox
+from paths import EXAMPLE
 from stages import Record, Stage, StageFailed
 from test_report import check
 

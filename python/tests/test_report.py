@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import generate
-from conftest import ANALYSIS
+from paths import ANALYSIS
 from recount import Recount, chi_p
 
 NUMBER = re.compile(r"\d{4}-\d{2}-\d{2}|[-+]?\d[\d,]*(?:\.\d+)?%?")

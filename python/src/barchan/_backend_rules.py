@@ -62,7 +62,7 @@ def file_error(error: errors.BarchanError, *, writing: bool = False) -> str:
             return INVALID_PATH
         if error.code == "FILE_NOT_FOUND":
             return FILE_NOT_FOUND
-    return str(error)
+    return f"{error} {advice(error)}"
 
 
 def sort_uploads(files: Sequence[tuple[str, bytes]]) -> tuple[list[int], list[Upload]]:
@@ -98,22 +98,25 @@ def response(result: models.CommandResult, timeout_s: float | None) -> ExecuteRe
     return ExecuteResponse(output=result.output, exit_code=code, truncated=result.truncated)
 
 
+def advice(error: errors.BarchanError, state: models.SandboxInfo | None = None) -> str:
+    """What can be done about a failed call."""
+    if isinstance(error, errors.NotFound):
+        return "It has expired or was killed, and its files are gone. A new sandbox is needed."
+    if state is not None and state.state == "Paused":
+        return "It is paused. Resume it, then try again."
+    if state is not None and state.state not in ("Running", "Pending", "Resuming"):
+        why = state.message or state.reason or "no reason given"
+        return f"It is {state.state} ({why}). A new sandbox is needed."
+    if isinstance(error, errors.Unreachable) and not error.sent:
+        return "Nothing was done. Try again when the server is back."
+    if isinstance(error, errors.InvalidRequest):
+        return "Nothing was done. Correct the request."
+    return "It is unknown how far this got. Look at the state of things before trying again."
+
+
 def trouble(error: errors.BarchanError, state: models.SandboxInfo | None) -> str:
     """What to tell an agent when a call failed: what happened, and what can be done."""
-    if isinstance(error, errors.NotFound):
-        advice = "It has expired or was killed, and its files are gone. A new sandbox is needed."
-    elif state is not None and state.state == "Paused":
-        advice = "It is paused. Resume it, then try again."
-    elif state is not None and state.state not in ("Running", "Pending", "Resuming"):
-        why = state.message or state.reason or "no reason given"
-        advice = f"It is {state.state} ({why}). A new sandbox is needed."
-    elif isinstance(error, errors.Unreachable) and not error.sent:
-        advice = "Nothing was done. Try again when the server is back."
-    elif isinstance(error, errors.InvalidRequest):
-        advice = "Nothing was done. Correct the request."
-    else:
-        advice = "It is unknown how far this got. Look at the state of things before trying again."
-    return f"[The sandbox could not do this: {error} {advice}]"
+    return f"[The sandbox could not do this: {error} {advice(error, state)}]"
 
 
 def last_name(path: str) -> str:
