@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
+use rustix::fs::{Mode, OFlags};
 use rustix::mount::MountPropagationFlags;
 use rustix::process::{Pid, Signal};
 
@@ -138,18 +139,23 @@ fn namespaces(network: Network) -> u64 {
 fn stand_by(control: &OwnedFd, join: &[OwnedFd], network: Network) -> ! {
     let failed = match stand(control, join, network) {
         Err(error) => error,
-        Ok(()) => obey(control),
+        Ok(staging) => obey(control, &staging),
     };
     let report = serde_json::to_vec(&failed).unwrap_or_default();
     let _ = frames::send(control.as_fd(), &report, &[]);
     sys::exit_now(1)
 }
 
-fn stand(control: &OwnedFd, join: &[OwnedFd], network: Network) -> Result<(), StepError> {
+/// Takes its place; gives back where it may hang the parts of a root.
+fn stand(control: &OwnedFd, join: &[OwnedFd], network: Network) -> Result<OwnedFd, StepError> {
     let step = |name: &'static str| move |error: io::Error| StepError::new(name, &error);
     rustix::process::setsid().map_err(|errno| StepError::new("setsid", &errno.into()))?;
     keep_only(control, join).map_err(step("close descriptors"))?;
     frames::receive(control, true).map_err(step("wait for the id maps"))?;
+    // While it is still the launcher's user, who alone may enter the state directory.
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let staging = rustix::fs::open(STAGING, flags, Mode::empty())
+        .map_err(|errno| StepError::new("open the workshop", &errno.into()))?;
     become_root().map_err(step("become root"))?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|errno| StepError::new("die with the launcher", &errno.into()))?;
@@ -165,7 +171,8 @@ fn stand(control: &OwnedFd, join: &[OwnedFd], network: Network) -> Result<(), St
     if network == Network::None {
         loopback::bring_up().map_err(step("bring up loopback"))?;
     }
-    frames::send(control.as_fd(), READY, &[]).map_err(step("report"))
+    frames::send(control.as_fd(), READY, &[]).map_err(step("report"))?;
+    Ok(staging)
 }
 
 /// Lets go of everything the launcher had open: other sandboxes' channels, callers, its lock.
@@ -191,7 +198,7 @@ fn become_root() -> io::Result<()> {
 
 /// Waits for orders and follows them. Returns only when a step failed; a launcher that lets the
 /// blank go closes the channel.
-fn obey(control: &OwnedFd) -> StepError {
+fn obey(control: &OwnedFd, staging: &OwnedFd) -> StepError {
     let (bytes, fds) = match frames::receive(control, true) {
         Ok(Some(frame)) => frame,
         Ok(None) => sys::exit_now(0),
@@ -223,7 +230,7 @@ fn obey(control: &OwnedFd) -> StepError {
                 mounts: fds.collect(),
                 ..kit
             },
-            STAGING,
+            staging.as_fd(),
         ),
         Err(error) => StepError::new("receive descriptors", &error),
     }

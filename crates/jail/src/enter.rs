@@ -97,7 +97,7 @@ fn step<E: Into<io::Error>>(name: &'static str) -> impl Fn(E) -> StepError {
 }
 
 /// Enters the sandbox and becomes its daemon. Returns only when a step failed.
-pub fn enter(orders: &Orders, kit: &Kit, staging: &str) -> StepError {
+pub fn enter(orders: &Orders, kit: &Kit, staging: BorrowedFd<'_>) -> StepError {
     match steps(orders, kit, staging) {
         Err(error) => error,
         Ok(program) => {
@@ -109,7 +109,7 @@ pub fn enter(orders: &Orders, kit: &Kit, staging: &str) -> StepError {
 }
 
 /// Everything before the exec; gives back the program, out of the way of the numbers below.
-fn steps(orders: &Orders, kit: &Kit, staging: &str) -> Result<OwnedFd, StepError> {
+fn steps(orders: &Orders, kit: &Kit, staging: BorrowedFd<'_>) -> Result<OwnedFd, StepError> {
     let root = root::assemble(orders, kit, staging)?;
     attach_host_trees(orders, kit, root.as_fd())?;
     mount_devices(orders, kit, root.as_fd())?;

@@ -12,11 +12,15 @@ use crate::mounts;
 
 /// Assembles the root in `staging`, a folder of the host that only serves as a place to hang things
 /// while this namespace is being built. Leaves it as the working directory.
-pub(super) fn assemble(orders: &Orders, kit: &Kit, staging: &str) -> Result<OwnedFd, StepError> {
+pub(super) fn assemble(
+    orders: &Orders,
+    kit: &Kit,
+    staging: BorrowedFd<'_>,
+) -> Result<OwnedFd, StepError> {
     let workshop = mounts::make("tmpfs", &[("size", "1m")], MountAttrFlags::empty())
         .map_err(step("mount the workshop"))?;
-    mounts::attach_at(workshop.as_fd(), staging).map_err(step("attach the workshop"))?;
-    rustix::process::chdir(staging).map_err(step("enter the workshop"))?;
+    mounts::attach(workshop.as_fd(), staging).map_err(step("attach the workshop"))?;
+    rustix::process::fchdir(&workshop).map_err(step("enter the workshop"))?;
     let mut trees = kit.mounts.iter();
     let disk = match orders.tmpfs_bytes {
         None => trees.next().map(|tree| hang(tree.as_fd(), "disk")),
