@@ -16,20 +16,18 @@ mod metrics;
 mod process;
 mod program;
 mod server;
+mod shield;
 mod small_file;
 mod users;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use rustix::process::{
-    DumpableBehavior, Signal, set_dumpable_behavior, set_parent_process_death_signal,
-};
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 
 fn main() -> ExitCode {
-    let Some(config) = shield().and_then(|()| config::read(std::env::args_os().skip(1))) else {
+    let Some(config) = shield::up().and_then(|()| config::read(std::env::args_os().skip(1))) else {
         let _ = io::stderr().write_all(config::USAGE.as_bytes());
         return ExitCode::from(64);
     };
@@ -40,13 +38,6 @@ fn main() -> ExitCode {
             ExitCode::from(70)
         }
     }
-}
-
-/// Before anything else: no process of the sandbox may look into this one, and it does not outlive
-/// whoever started it.
-fn shield() -> Option<()> {
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).ok()?;
-    set_parent_process_death_signal(Some(Signal::KILL)).ok()
 }
 
 fn run(config: config::Config) -> io::Result<i32> {

@@ -36,6 +36,9 @@ impl Missing {
 /// The absolute path of `name`: looked for in the absolute entries of `path` when it has no slash,
 /// else taken from `cwd`.
 pub(crate) fn find(name: &str, path: &str, cwd: &Path) -> Result<CString, Missing> {
+    if name.is_empty() {
+        return Err(Missing::NotFound);
+    }
     if name.contains('/') {
         let whole = cwd.join(name);
         return check(&whole).map(|()| to_c(&whole));
@@ -97,6 +100,7 @@ mod tests {
             ("passwd", "/etc", Err(Missing::NotExecutable)),
             ("/etc", "", Err(Missing::NotExecutable)),
             ("no_such_program", "/bin:/usr/bin", Err(Missing::NotFound)),
+            ("", "/bin", Err(Missing::NotFound)),
         ] {
             let found = find(name, path, cwd).map(|path| path.into_string().unwrap());
             assert_eq!(found, wanted.map(str::to_owned), "{name} in {path}");

@@ -1,6 +1,6 @@
 //! Pure. The API of the in-sandbox daemon: commands, their event stream, files, metrics, errors.
 //!
-//! Names and shapes are those of OpenSandbox 1.1.1, so every field is spelled as its clients spell it.
+//! Names and shapes are those of OpenSandbox 1.1.1: every field is spelled as its clients spell it.
 
 pub mod command;
 pub mod error;

@@ -79,7 +79,9 @@ struct Writer {
     begun: Option<Begun<Upload>>,
     batch: Vec<Piece>,
     batch_bytes: usize,
-    written_inline: u64,
+    /// Whether what comes is small enough so far to be written at once.
+    inline: bool,
+    inline_bytes: u64,
 }
 
 impl Writer {
@@ -90,7 +92,8 @@ impl Writer {
             begun: None,
             batch: Vec::new(),
             batch_bytes: 0,
-            written_inline: 0,
+            inline: who.is_none(),
+            inline_bytes: 0,
         }
     }
 
@@ -99,14 +102,14 @@ impl Writer {
             Piece::Data(data) => data.len(),
             _ => 0,
         };
-        if self.who.is_none() && self.written_inline + len as u64 <= INLINE_BYTES_MAX {
-            self.written_inline += len as u64;
+        self.inline_bytes += len as u64;
+        self.inline &= self.inline_bytes <= INLINE_BYTES_MAX;
+        if self.inline {
             return match &mut self.upload {
                 Some(upload) => upload.take(piece),
                 None => Err(broken_off()),
             };
         }
-        self.written_inline = INLINE_BYTES_MAX;
         self.batch.push(piece);
         self.batch_bytes += len;
         if self.batch_bytes >= BLOCK_BYTES || self.batch.len() >= 1024 {

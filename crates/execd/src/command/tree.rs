@@ -52,7 +52,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// The tree of a command whose leader has not been reaped yet, so that its pid is still its own.
+    /// The tree of a command whose leader has not been reaped yet, so its pid is still its own.
     pub(crate) fn new(leader: Pid, id: &str) -> Self {
         let pid = leader.as_raw_nonzero().get();
         let start = look_up(pid).map(|leader| leader.start);

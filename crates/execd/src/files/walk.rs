@@ -165,3 +165,25 @@ fn is_of_the_kernel(path: &Path) -> bool {
     const SYS: i64 = 0x6265_6572;
     statfs(path).is_ok_and(|found| matches!(found.f_type, PROC | SYS))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_walk_ends_with_its_time_or_its_caller() {
+        let scratch = tempfile::tempdir().unwrap();
+        std::fs::write(scratch.path().join("file"), "").unwrap();
+        let glob = Glob::new(b"**").unwrap();
+        let search = |stop: &Stop| search(scratch.path(), &glob, &Users::default(), stop);
+        let (stop, waiter) = Stop::after_ms(60_000);
+        assert_eq!(search(&stop).unwrap().len(), 1);
+        drop(waiter);
+        assert_eq!(search(&stop).unwrap_err().kind, Kind::Failed);
+        let (stop, _waiter) = Stop::after_ms(0);
+        while !stop.now() {
+            std::thread::yield_now();
+        }
+        assert_eq!(search(&stop).unwrap_err().kind, Kind::Failed);
+    }
+}

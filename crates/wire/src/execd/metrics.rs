@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Answer of `GET /metrics` and each line of `GET /metrics/watch`: the sandbox's share, not the host's.
+/// Answer of `GET /metrics` and each line of `GET /metrics/watch`: the sandbox's share.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
     /// Cores it may use; a fraction where the limit is one.
