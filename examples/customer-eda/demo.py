@@ -7,6 +7,7 @@ import argparse
 import json
 import os
 import platform
+import subprocess
 import time
 from collections.abc import Callable
 from importlib import metadata
@@ -18,11 +19,14 @@ from langchain_core.messages import BaseMessage, messages_to_dict
 import artifacts
 import models
 import pipeline
+from barchan import BarchanError, private
+from barchan.deepagents import BarchanBackend
 from progress import Progress
 from stages import Record, StageFailed
 
 PACKAGES = ["barchan", "deepagents", "langchain", "langchain-core", "langgraph"]
 ROOT = "/workspace"
+IMAGES_S = 30
 
 
 def versions() -> dict[str, str]:
@@ -47,7 +51,7 @@ def run(
     """The whole job: all stages in order, then an account of them. Returns the exit code."""
     progress, record = Progress(), Record()
     artifacts.clear(out)
-    record.facts |= {"outcome": "failed", "versions": versions(), "image": {"name": image}}
+    record.facts |= {"outcome": "failed", "versions": versions(), "image": describe(image)}
     backend: BaseSandbox | None = None
     said: list[BaseMessage] = []
     try:
@@ -64,7 +68,6 @@ def run(
         progress.stage(f"sandbox from image {image}")
         backend = record.perform(pipeline.sandbox(image), open_backend)
         progress.line(f"sandbox {backend.id}")
-        record.facts["image"] |= describe(backend)
         progress.stage(f"upload to {work.csv}")
         record.perform(pipeline.upload(work), (backend, source))
         progress.stage(f"analysis by {choice.name}")
@@ -89,10 +92,18 @@ def run(
     return 0 if record.facts["outcome"] == "complete" else 1
 
 
-def describe(backend: BaseSandbox) -> dict[str, str]:
-    """What the backend says about the image it runs, where it says anything."""
-    ask = getattr(backend, "image", None)
-    return dict(ask()) if callable(ask) else {}
+def describe(image: str) -> dict[str, str]:
+    """The image's name and digest, as the local store has them; a server elsewhere tells none."""
+    facts = {"name": image, "digest": "unknown"}
+    if os.environ.get("BARCHAN_SERVER"):
+        return facts
+    try:
+        command = [str(private.program()), "--json", "image", "list"]
+        listed = subprocess.run(command, capture_output=True, check=True, timeout=IMAGES_S).stdout
+        found = [one for one in json.loads(listed) if one["name"] == image]
+    except (BarchanError, OSError, subprocess.SubprocessError, ValueError):
+        return facts
+    return facts | {"digest": found[0]["digest"]} if found else facts
 
 
 def close(backend: BaseSandbox | None) -> None:
@@ -136,8 +147,6 @@ def main() -> int:
     given = parser.parse_args()
 
     def open_backend() -> BaseSandbox:
-        from barchan.deepagents import BarchanBackend
-
         return BarchanBackend.create(image=given.image)
 
     return run(given.csv, given.out, given.image, given.live, open_backend)

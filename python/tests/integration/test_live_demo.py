@@ -15,8 +15,15 @@ from test_report import check
 
 
 def test_the_demo_runs_in_a_sandbox(
-    server: LiveServer, data_science: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    server: LiveServer,
+    data_science: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("BARCHAN_STATE_DIR", str(server.state))
+    monkeypatch.delenv("BARCHAN_SERVER", raising=False)
+
     def opened() -> BarchanBackend:
         return BarchanBackend.create(data_science, server=server.url, api_key=server.api_key)
 
