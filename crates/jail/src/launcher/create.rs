@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, SealFlags};
+use rustix::fs::{AtFlags, CWD, Gid, MemfdFlags, Mode, OFlags, SealFlags, Uid};
 
 use super::slot::{Slot, Stage, Tenant};
 use super::{Launcher, WorkshopClient, limits_pids_per_namespace, state, watchdog};
@@ -251,6 +251,9 @@ impl Launcher {
     fn open_upper(&self, path: &Path, owner: u32) -> io::Result<OwnedFd> {
         let folder = self.state.beneath(path)?;
         disk::add_folders(&folder, owner)?;
+        // The sandbox's root must be able to pass through it.
+        let (user, group) = (Uid::from_raw(owner), Gid::from_raw(owner));
+        rustix::fs::chownat(&folder, "", Some(user), Some(group), AtFlags::EMPTY_PATH)?;
         Ok(folder)
     }
 
