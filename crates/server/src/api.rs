@@ -92,7 +92,7 @@ impl Api {
         peer: &Peer,
         request: Request<Incoming>,
     ) -> Result<Response<Body>, Refusal> {
-        self.guard.check(&request)?;
+        self.guard.check(&request, peer.is_trusted)?;
         if let Some(target) = proxy::Target::of(request.uri()) {
             return self.relay(peer, &target, request).await;
         }

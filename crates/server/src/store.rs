@@ -5,6 +5,7 @@ mod row;
 mod sqlite;
 
 use std::path::Path;
+use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
 
 use tokio::sync::{mpsc, oneshot};
@@ -13,6 +14,8 @@ use crate::lifecycle::state::Record;
 
 /// Most writes that wait for the writer; more wait to wait.
 const QUEUE_MAX: usize = 1024;
+/// Stack of the store's threads, in bytes.
+const STACK_BYTES: usize = 512 * 1024;
 
 /// Writes records, in the order in which it is asked to. When it is dropped, all is written.
 #[derive(Debug)]
@@ -20,6 +23,9 @@ pub struct Store {
     /// There until it is dropped: the writer ends when nobody can ask any more.
     queue: Option<mpsc::Sender<Job>>,
     writer: Option<JoinHandle<()>>,
+    /// Dropped to let the keeper go.
+    keeping: Option<SyncSender<()>>,
+    keeper: Option<JoinHandle<()>>,
 }
 
 /// Why a record is not kept.
@@ -77,20 +83,17 @@ impl Store {
         let mut database = sqlite::open(path)?;
         let records = sqlite::load(&mut database)?;
         let (queue, jobs) = mpsc::channel(QUEUE_MAX);
-        let writer = std::thread::Builder::new().name("store".to_owned());
-        let writer = writer
-            .spawn(move || sqlite::write_all(database, jobs))
-            .map_err(|error| StoreError::Open {
-                path: path.display().to_string(),
-                why: error.to_string(),
-            })?;
-        Ok((
-            Self {
-                queue: Some(queue),
-                writer: Some(writer),
-            },
-            records,
-        ))
+        let log = sqlite::Log::open(path)?;
+        let (keeping, kept) = std::sync::mpsc::sync_channel(0);
+        let writer = thread(path, "store", move || sqlite::write_all(database, jobs))?;
+        let keeper = thread(path, "store-log", move || log.keep_short(&kept))?;
+        let store = Self {
+            queue: Some(queue),
+            writer: Some(writer),
+            keeping: Some(keeping),
+            keeper: Some(keeper),
+        };
+        Ok((store, records))
     }
 
     /// Waits for a place in the queue.
@@ -116,6 +119,14 @@ impl Drop for Store {
             .is_some_and(|writer| writer.join().is_err())
         {
             tracing::error!("the store's writer broke off; its last records may not be kept");
+        }
+        self.keeping = None;
+        if self
+            .keeper
+            .take()
+            .is_some_and(|keeper| keeper.join().is_err())
+        {
+            tracing::warn!("the keeper of the store's log broke off");
         }
     }
 }
@@ -146,6 +157,20 @@ impl Receipt {
     pub async fn kept(self) -> Result<(), StoreError> {
         self.0.await.unwrap_or(Err(StoreError::Closed))
     }
+}
+
+fn thread(
+    path: &Path,
+    name: &str,
+    work: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, StoreError> {
+    let builder = std::thread::Builder::new()
+        .name(name.to_owned())
+        .stack_size(STACK_BYTES);
+    builder.spawn(work).map_err(|error| StoreError::Open {
+        path: path.display().to_string(),
+        why: error.to_string(),
+    })
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use super::query::Query;
 use super::reply::{self, Body};
 use super::routes::Place;
 use super::sandboxes::id;
+use crate::lifecycle::LifecycleError;
 
 /// The token's header as clients are told it.
 const TOKEN_HEADER: &str = "X-EXECD-ACCESS-TOKEN";
@@ -47,7 +48,7 @@ impl Api {
             (None, _) => {}
         }
         let id = id(place)?;
-        self.lifecycle.reachable(&id)?;
+        self.lifecycle.reachable(&id).map_err(no_endpoint)?;
         let base = if place.is_v1 { "/v1" } else { "" };
         let host = self.host_of(request);
         let token = Secret::new(self.gate.token(&id));
@@ -58,6 +59,17 @@ impl Api {
                 headers: Some(BTreeMap::from([(TOKEN_HEADER.to_owned(), token)])),
             },
         ))
+    }
+}
+
+/// A sandbox that ended has no endpoints: 404, the status under which clients of this route read
+/// code and message.
+fn no_endpoint(error: LifecycleError) -> Refusal {
+    match error {
+        LifecycleError::NotRunning { .. } => {
+            Refusal::new(404, code::NOT_RUNNING, error.to_string())
+        }
+        other => other.into(),
     }
 }
 

@@ -163,10 +163,7 @@ impl Lifecycle {
     pub async fn reach(&self, id: &SandboxId, port: u16) -> Result<Upstream, LifecycleError> {
         let record = self.running(id)?;
         let reached = self.0.runtime.endpoint(record.id(), port);
-        reached.await.map_err(|source| LifecycleError::Runtime {
-            verb: Verb::Reach,
-            source,
-        })
+        self.ask(Verb::Reach, id, reached).await
     }
 
     /// A sandbox whose ports have an address: one that runs or is paused.

@@ -1,6 +1,7 @@
 //! The database: one connection, owned by one thread.
 
 use std::path::Path;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use rusqlite::{Connection, Transaction, params};
@@ -15,6 +16,39 @@ const BATCH_MAX: usize = 128;
 /// How long another program may hold the database (a backup) before a write fails.
 const BUSY_MAX: Duration = Duration::from_secs(5);
 
+/// Pages of the log from which on the writer itself makes it short.
+const LOG_PAGES_MAX: u32 = 20_000;
+
+/// How often the log is copied into the database.
+const KEEP_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The write-ahead log, seen from a connection of its own.
+pub(super) struct Log(Connection);
+
+impl Log {
+    pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
+        Connection::open(path)
+            .map(Self)
+            .map_err(|error| StoreError::Open {
+                path: path.display().to_string(),
+                why: error.to_string(),
+            })
+    }
+
+    /// Copies the log into the database now and then, beside the writer and without holding it up,
+    /// until the other end of `going` is dropped.
+    pub(super) fn keep_short(self, going: &std::sync::mpsc::Receiver<()>) {
+        while going.recv_timeout(KEEP_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+            let copied = self
+                .0
+                .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+            if let Err(error) = copied {
+                tracing::warn!(%error, "the store's log could not be made shorter");
+            }
+        }
+    }
+}
+
 /// Opens the database at a path, or makes it, at this program's version.
 pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     let failed = |why: String| StoreError::Open {
@@ -24,6 +58,8 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     let mut database = Connection::open(path).map_err(|error| failed(error.to_string()))?;
     let prepared = database.busy_timeout(BUSY_MAX).and_then(|()| {
         database.pragma_update(None, "journal_mode", "WAL")?;
+        // Copying the log into the database waits for the disk; the keeper does that aside.
+        database.pragma_update(None, "wal_autocheckpoint", LOG_PAGES_MAX)?;
         // A commit survives the death of this process without waiting for the disk; a power cut
         // may cost the last commits and never harms the file.
         database.pragma_update(None, "synchronous", "NORMAL")

@@ -182,7 +182,7 @@ async fn an_end_is_told_with_its_reason_and_last_words() {
             "{status}"
         );
         for (method, rest, expected) in [
-            ("GET", "/endpoints/44772", "409 DOCKER::SANDBOX_NOT_RUNNING"),
+            ("GET", "/endpoints/44772", "404 DOCKER::SANDBOX_NOT_RUNNING"),
             (
                 "GET",
                 "/proxy/44772/ping",

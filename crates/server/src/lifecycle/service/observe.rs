@@ -202,7 +202,8 @@ impl Lifecycle {
             return;
         };
         let revision = entry.record().revision();
-        let finding = match self.0.runtime.observe(id).await {
+        let seen = self.ask(Verb::Reach, id, self.0.runtime.observe(id)).await;
+        let finding = match seen {
             Ok(Some(Observed {
                 phase: phase @ Phase::Ended(_),
                 ..
