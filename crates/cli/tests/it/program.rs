@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Output;
 
+use barchan_testkit::guests;
 use tempfile::TempDir;
 use tokio::process::Command;
 
@@ -33,6 +34,10 @@ pub(crate) fn program(home: &Path) -> Command {
         .env("HOME", home)
         .env("PATH", "/usr/bin:/bin")
         .env("BARCHAN_STATE_DIR", home.join("state"))
+        .env(
+            "BARCHAN_GUESTS_DIR",
+            guests::program("barchan-jail").parent().unwrap(),
+        )
         .current_dir(home)
         .kill_on_drop(true);
     command
