@@ -76,11 +76,11 @@ pub enum StartError {
 }
 
 impl App {
-    /// Takes the state directory, makes the runtime with it, takes up what the last run left, and
-    /// listens. `make` is called once the directory is this process's alone.
+    /// Takes the state directory, listens, makes the runtime, and takes up what the last run left;
+    /// who calls meanwhile waits. `make` is called once the directory is this process's alone.
     ///
     /// # Errors
-    /// When any of that fails; nothing listens then.
+    /// When any of that fails; nothing listens any more then.
     pub async fn start<M, R, E>(
         settings: &Settings,
         clock: Clock,
@@ -93,6 +93,10 @@ impl App {
     {
         let dir = config::state_dir(settings);
         let site = Site::take(&dir)?;
+        let (listener, address) = listen::tcp(settings).await?;
+        let socket = settings.server.socket.clone();
+        let socket = socket.unwrap_or_else(|| site.path(local::API_SOCKET));
+        let unix = listen::unix(&socket).await?;
         let key = key(settings, &site)?;
         let seed = site.secret(SEED_FILE)?;
         let (store, records) = Store::open(&site.path(DATABASE))?;
@@ -109,10 +113,6 @@ impl App {
             shutdown: shutdown.clone(),
         };
         let lifecycle = Lifecycle::open(parts, rules(settings)).await?;
-        let (listener, address) = listen::tcp(settings).await?;
-        let socket = settings.server.socket.clone();
-        let socket = socket.unwrap_or_else(|| site.path(local::API_SOCKET));
-        let unix = listen::unix(&socket, site.owner()).await?;
         let keep = Duration::from_secs(settings.proxy.idle_s.max(1));
         let api = Arc::new(Api {
             lifecycle,

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
@@ -68,7 +68,8 @@ pub(super) async fn tcp(
 }
 
 /// Listens on a Unix socket. One that a dead server left is replaced, one that answers is not.
-pub(super) async fn unix(path: &Path, owner: u32) -> Result<Listener, StartError> {
+/// Whose it is when it is made is who this server runs as.
+pub(super) async fn unix(path: &Path) -> Result<Listener, StartError> {
     let failed = |source| StartError::Listen {
         place: path.display().to_string(),
         source,
@@ -82,6 +83,7 @@ pub(super) async fn unix(path: &Path, owner: u32) -> Result<Listener, StartError
     }
     let listener = UnixListener::bind(path).map_err(failed)?;
     std::fs::set_permissions(path, PermissionsExt::from_mode(0o600)).map_err(failed)?;
+    let owner = path.metadata().map_err(failed)?.uid();
     Ok(Listener::Unix(listener, owner))
 }
 

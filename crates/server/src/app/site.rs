@@ -2,7 +2,7 @@
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use barchan_wire::secret::Secret;
@@ -15,7 +15,6 @@ const SMALL_FILE_BYTES_MAX: u64 = 4096;
 #[derive(Debug)]
 pub(super) struct Site {
     dir: PathBuf,
-    owner: u32,
     _lock: File,
 }
 
@@ -99,14 +98,8 @@ impl Site {
         write_pid(&lock).map_err(failed("write", &path))?;
         Ok(Self {
             dir: dir.to_owned(),
-            owner: found.uid(),
             _lock: lock,
         })
-    }
-
-    /// The user whose server this is.
-    pub(super) fn owner(&self) -> u32 {
-        self.owner
     }
 
     /// A file or directory in it.

@@ -41,6 +41,23 @@ async fn a_create_answers_with_all_that_clients_need() {
     assert_eq!(plan.limits.pids, Some(4096));
 }
 
+/// D12: the environment goes to the sandbox, and nowhere else.
+#[tokio::test]
+async fn environment_values_are_not_kept() {
+    let mut world = World::new().await;
+    let changes = json!({"env": {"TOKEN": "hunter2"}, "metadata": {"mark": "kept-on-disk"}});
+    world.sandbox_with(&changes).await;
+    world.stop().await;
+    let mut found = false;
+    for entry in std::fs::read_dir(world.state_dir()).unwrap() {
+        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+        let has = |text: &str| bytes.windows(text.len()).any(|it| it == text.as_bytes());
+        found |= has("kept-on-disk");
+        assert!(!has("hunter2"));
+    }
+    assert!(found, "the record is looked for in the wrong place");
+}
+
 #[tokio::test]
 async fn a_sandbox_without_a_timeout_never_expires() {
     let world = World::new().await;

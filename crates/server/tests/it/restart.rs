@@ -191,6 +191,19 @@ async fn two_servers_do_not_share_a_state_directory() {
 }
 
 #[tokio::test]
+async fn a_server_that_cannot_listen_says_where_and_lets_go() {
+    let first = World::new().await;
+    let mut second = World::new().await;
+    second.kill().await;
+    let taken = first.address().port();
+    let Err(StartError::Listen { place, .. }) = second.app_on(taken).await else {
+        panic!("two servers on one port")
+    };
+    assert!(place.ends_with(&taken.to_string()), "{place}");
+    second.start().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_stopping_server_finishes_what_is_under_way_and_leaves_sandboxes_alone() {
     let (guest, _) = guest::echo();
     let settings = "[server]\nshutdown_grace_s = 1\n";

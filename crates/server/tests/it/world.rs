@@ -106,8 +106,16 @@ impl World {
 
     /// A server that is being started on this world's state directory.
     pub(crate) fn app(&self) -> impl Future<Output = Result<App, StartError>> + use<> {
+        self.app_on(0)
+    }
+
+    /// The same, on a port.
+    pub(crate) fn app_on(
+        &self,
+        port: u16,
+    ) -> impl Future<Output = Result<App, StartError>> + use<> {
         let mut settings = Settings::parse(&self.settings).unwrap();
-        settings.server.port = 0;
+        settings.server.port = port;
         settings.store.state_dir = Some(self.state_dir());
         let clock = self.clock.clone();
         let fake = Arc::clone(&self.fake);

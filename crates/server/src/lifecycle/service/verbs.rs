@@ -83,6 +83,10 @@ impl Lifecycle {
         let _turn = entry.turn.lock().await;
         let record = entry.record();
         let id = record.id();
+        if *record.state() != State::Creating {
+            // A delete was quicker.
+            return Err(LifecycleError::NotFound(id.to_string()));
+        }
         self.0.deadlines.set(id, None, record.deadline());
         let slot = self.0.store.slot().await;
         let kept = match slot {
