@@ -283,6 +283,16 @@ impl Runtime for Native {
     }
 
     async fn endpoint(&self, id: &SandboxId, port: u16) -> Result<Upstream, RuntimeError> {
+        if !self
+            .living
+            .lock()
+            .is_ok_and(|living| living.contains_key(id))
+        {
+            return Err(RuntimeError::new(
+                ErrorKind::NotFound,
+                format!("no living sandbox {id}"),
+            ));
+        }
         // Through the open folder, because a socket's address holds no more than 107 bytes.
         let folder = self.run.as_raw_fd();
         Ok(Upstream {

@@ -70,7 +70,10 @@ impl Launcher {
             .get(id)
             .and_then(|number| self.slots.get_mut(number))
         else {
-            return not_found(id);
+            return match self.ended.contains_key(id) {
+                true => failed(FailureKind::Conflict, "it has ended"),
+                false => not_found(id),
+            };
         };
         let Stage::Living(tenant) = &mut slot.stage else {
             return failed(FailureKind::Conflict, "it is not running yet");
