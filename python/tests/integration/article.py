@@ -28,6 +28,7 @@ from opensandbox.config import ConnectionConfig
 from opensandbox.models import WriteEntry
 
 import generate
+from models import recorded
 
 IMAGE = "opensandbox/code-interpreter:v1.1.0"
 ENTRYPOINT = ["/opt/code-interpreter/code-interpreter.sh"]
@@ -117,8 +118,6 @@ def look(backend: MinimalOpenSandboxBackend) -> dict[str, object]:
 
 def work(backend: MinimalOpenSandboxBackend) -> dict[str, object]:
     """Uploads the file, lets the agent analyse it, and fetches a chart."""
-    from models import recorded
-
     csv = generate.customers(200).encode()
     uploaded = backend.upload_files([("/workspace/customers-1000.csv", csv)])
     back, missing = backend.download_files(["/workspace/customers-1000.csv", "/workspace/none"])
@@ -137,9 +136,8 @@ def work(backend: MinimalOpenSandboxBackend) -> dict[str, object]:
     }
 
 
-def main(domain: str, example: str) -> None:
+def main(domain: str) -> None:
     nest_asyncio.apply()
-    sys.path.insert(0, example)
     backend = MinimalOpenSandboxBackend.create(domain, os.environ["SANDBOX_API_KEY"])
     try:
         print(json.dumps(look(backend) | work(backend)))
@@ -148,4 +146,4 @@ def main(domain: str, example: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1])

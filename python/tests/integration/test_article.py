@@ -17,8 +17,8 @@ from paths import EXAMPLE
 @pytest.mark.usefixtures("data_science")
 def test_the_backend_of_the_article_does_its_job(server: LiveServer) -> None:
     done = subprocess.run(
-        [sys.executable, Path(__file__).with_name("article.py"), server.domain, EXAMPLE],
-        env={**os.environ, "SANDBOX_API_KEY": server.api_key},
+        [sys.executable, Path(__file__).with_name("article.py"), server.domain],
+        env={**os.environ, "SANDBOX_API_KEY": server.api_key, "PYTHONPATH": str(EXAMPLE)},
         capture_output=True,
         text=True,
         timeout=180,

@@ -66,11 +66,11 @@ def test_a_time_limit_is_a_result_and_ends_the_tree(backend: BarchanBackend) -> 
 def test_half_a_megabyte_is_whole_and_more_is_cut(backend: BarchanBackend) -> None:
     whole = backend.execute("head -c 512000 /dev/zero | tr '\\0' x")
     assert (len(whole.output), whole.truncated) == (512_000, False)
-    cut = backend.execute("seq 1 2000000", timeout=120)
+    cut = backend.execute("seq 1 400000", timeout=120)
     assert cut.truncated
     assert len(cut.output) < 2_200_000
     assert cut.output.startswith("1\n2\n")
-    assert cut.output.endswith("1999999\n2000000\n")
+    assert cut.output.endswith("399999\n400000\n")
 
 
 def test_files_answer_one_by_one(backend: BarchanBackend) -> None:

@@ -16,9 +16,9 @@ import pytest
 from live_server import LiveServer, program
 
 USE = """
-from barchan.deepagents import BarchanBackend
-with BarchanBackend.create("host") as backend:
-    print(backend.execute("echo $((6 * 7))").output, end="")
+from barchan import Sandbox
+with Sandbox.create("host") as sandbox:
+    print(sandbox.commands.run("echo $((6 * 7))").output, end="")
 """
 PATIENCE_S = 30.0
 
