@@ -180,7 +180,12 @@ class BarchanBackend(BaseSandbox):
             return ExecuteResponse(output=rules.trouble(error, self._state()), exit_code=None)
         return rules.response(result, limit_s)
 
-    async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:  # noqa: ASYNC109 - the protocol's name for the command's limit
+    async def aexecute(
+        self,
+        command: str,
+        *,
+        timeout: int | None = None,  # noqa: ASYNC109 - the protocol's name for the command's limit
+    ) -> ExecuteResponse:
         """Runs a shell command without a thread; cancelling it ends the command."""
         limit_s = self._limit_s(timeout)
         try:
