@@ -177,6 +177,9 @@ def test_no_server_is_a_result(call: Call) -> None:
         ("/" + "é" * 128, "invalid_path"),
         ("/" + "x/" * 2048, "invalid_path"),
         ("/\ud800", "invalid_path"),
+        ("/a/$HOME", "invalid_path"),
+        ("/a/${X}", "invalid_path"),
+        ("/a$/$1/$(b)", None),
     ],
 )
 def test_impossible_paths_are_told_before_anything_is_sent(path: str, code: str | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from deepagents.backends.protocol import ExecuteResponse, FileInfo, FileUploadResponse, LsResult
@@ -19,6 +20,9 @@ FILE_NOT_FOUND = "file_not_found"
 IS_DIRECTORY = "is_directory"
 PERMISSION_DENIED = "permission_denied"
 
+# The daemon puts in a variable's value here, so that the file would be another than the one asked for.
+_EXPANDED = re.compile(r"\$(?:[A-Za-z_]|\{)")
+
 # The daemon's classes are fewer than an agent's codes; its words, the kernel's, tell the rest.
 _SIGNS = [
     (IS_DIRECTORY, ("is a directory", "names a directory", "but a directory")),
@@ -35,6 +39,8 @@ def path_problem(path: str) -> str | None:
         return INVALID_PATH
     names = raw.split(b"/")
     usable = raw.startswith(b"/") and b"\0" not in raw and len(raw) <= PATH_BYTES_MAX
+    if _EXPANDED.search(path):
+        return INVALID_PATH
     return None if usable and all(len(name) <= NAME_BYTES_MAX for name in names) else INVALID_PATH
 
 

@@ -232,6 +232,8 @@ class BarchanBackend(BaseSandbox):
 
     def ls(self, path: str) -> LsResult:
         """The entries of a directory; an error is never an empty list."""
+        if fault := rules.path_problem(path):
+            return LsResult(error=f"Path '{path}': {fault}")
         try:
             return rules.listing(path, self.sandbox.files.list(path))
         except errors.BarchanError as error:
@@ -242,6 +244,8 @@ class BarchanBackend(BaseSandbox):
 
     async def als(self, path: str) -> LsResult:
         """The entries of a directory, for asyncio."""
+        if fault := rules.path_problem(path):
+            return LsResult(error=f"Path '{path}': {fault}")
         try:
             return rules.listing(path, await self.asandbox.files.list(path))
         except errors.BarchanError as error:
