@@ -20,7 +20,7 @@ FILE_NOT_FOUND = "file_not_found"
 IS_DIRECTORY = "is_directory"
 PERMISSION_DENIED = "permission_denied"
 
-# The daemon puts in a variable's value here, so that the file would be another than the one asked for.
+# The daemon puts a variable's value here: the file would be another than the one asked for.
 _EXPANDED = re.compile(r"\$(?:[A-Za-z_]|\{)")
 
 # The daemon's classes are fewer than an agent's codes; its words, the kernel's, tell the rest.
