@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use tempfile::TempDir;
 
@@ -47,6 +48,23 @@ async fn settings_are_written_once_and_for_the_owner_alone() {
         unknown.stderr
     );
     assert!(!home.path().join("b.toml").exists());
+}
+
+#[tokio::test]
+async fn the_reference_holds_every_setting() {
+    let home = TempDir::new().unwrap();
+    let init: Ran = program(home.path())
+        .args(["init-config", "a"])
+        .output()
+        .await
+        .unwrap()
+        .into();
+    assert_eq!(init.code, Some(0), "{}", init.stderr);
+    let reference = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/barchan.toml");
+    assert!(
+        fs::read(reference).unwrap() == fs::read(home.path().join("a")).unwrap(),
+        "settings changed: run `barchan init-config docs/reference/barchan.toml --force`"
+    );
 }
 
 #[tokio::test]
