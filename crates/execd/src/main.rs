@@ -43,7 +43,7 @@ fn main() -> ExitCode {
 fn run(config: config::Config) -> io::Result<i32> {
     let runtime = Builder::new_current_thread()
         .enable_all()
-        .max_blocking_threads(8)
+        .max_blocking_threads(32)
         .build()?;
     // Every task lives in this set and ends with it, before the program does.
     let tasks = LocalSet::new();

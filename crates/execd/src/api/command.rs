@@ -38,6 +38,8 @@ pub(crate) async fn run(app: &Rc<App>, request: Request<Incoming>) -> Result<Ans
         return Ok(stream(Body::Whole(told)));
     }
     let (out, pieces) = mpsc::channel(2);
+    // In the channel before the answer is begun, so that one write carries head and first event.
+    let _ = out.try_send(foreground::init(&running.command));
     tokio::task::spawn_local(foreground::run(
         Rc::clone(app),
         running,

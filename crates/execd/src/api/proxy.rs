@@ -1,10 +1,11 @@
-//! Passes requests on to programs that listen inside the sandbox, on 127.0.0.1.
+//! Passes requests on to programs that listen inside the sandbox, on 127.0.0.1 or, like some
+//! development servers, on ::1 alone.
 //!
 //! Method, path, query, headers and bodies go through as they are, both ways and as they come; only
 //! what belongs to one hop of a connection is left out. A connection that changes its protocol is
 //! spliced to the program's.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use http::header::{
@@ -43,13 +44,15 @@ pub(super) async fn pass(port: &str, request: Request<Incoming>) -> Answer {
 
 /// A connection to the program. One that is still starting is given some seconds.
 async fn connect(port: u16) -> Option<TcpStream> {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let loopback: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
     let deadline = Instant::now() + Duration::from_millis(LISTENER_MS);
     loop {
-        if let Ok(connection) = TcpStream::connect(address).await {
-            // Small messages are the rule here, and the other hop is a Unix socket.
-            let _ = connection.set_nodelay(true);
-            return Some(connection);
+        for address in loopback {
+            if let Ok(connection) = TcpStream::connect(SocketAddr::new(address, port)).await {
+                // Small messages are the rule here, and the other hop is a Unix socket.
+                let _ = connection.set_nodelay(true);
+                return Some(connection);
+            }
         }
         if Instant::now() >= deadline {
             return None;

@@ -62,8 +62,16 @@ impl Stream {
     }
 }
 
-/// Follows a command to its end. Its pipes are read only while there is room for what they bring,
-/// so a caller that reads slowly slows the command down instead of filling the memory.
+/// The first event of a command.
+pub(crate) fn init(command: &Command) -> Bytes {
+    let mut events = Events::default();
+    events.text(EventKind::Init, &command.id);
+    events.take()
+}
+
+/// Follows a command to its end, from behind its first event. Its pipes are read only while there
+/// is room for what they bring, so a caller that reads slowly slows the command down instead of
+/// filling the memory.
 pub(crate) async fn run(
     app: Rc<App>,
     running: Running,
@@ -80,7 +88,6 @@ pub(crate) async fn run(
         return;
     };
     let mut events = Events::default();
-    events.text(EventKind::Init, &command.id);
     let mut end = None;
     let mut gone = false;
     let mut deadline = limit.and_then(|limit| Instant::now().checked_add(limit));

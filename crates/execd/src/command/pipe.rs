@@ -46,7 +46,10 @@ impl Output {
             return;
         };
         let mut scratch = app.scratch.borrow_mut();
-        scratch.resize(READ_BYTES, 0);
+        if scratch.is_empty() {
+            // Fresh from the kernel, so that only what is read touches memory.
+            *scratch = vec![0; READ_BYTES];
+        }
         match pipe.try_read(&mut scratch) {
             Ok(0) => self.pipe = None,
             Ok(taken) => {

@@ -12,14 +12,15 @@
 //! the start time seen in the scan, so a reused pid is never hit.
 
 use std::collections::{HashMap, HashSet};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use memchr::memmem;
-use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::time::{Instant, sleep};
 
+use crate::files::identity::Identity;
 use crate::limits::KILL_MS;
 
 /// The variable that carries the mark.
@@ -174,20 +175,43 @@ fn parse_stat(stat: &[u8]) -> Option<Process> {
     })
 }
 
-/// Whether the environment that a process was started with holds the mark. One of another user may
-/// be unreadable; it is then found by parent or session.
+/// Whether the environment that a process was started with holds the mark.
 fn carries(pid: i32, mark: &str) -> bool {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let Ok(file) = open(format!("/proc/{pid}/environ"), flags, Mode::empty()) else {
-        return false;
+    let path = format!("/proc/{pid}/environ");
+    let environment = match read_environment(&path) {
+        // The kernel shows the environment of another user's process to that user alone.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => read_as_owner(&path),
+        read => read.ok(),
     };
+    environment.is_some_and(|environment| holds(&environment, mark))
+}
+
+fn read_environment(path: &str) -> std::io::Result<Vec<u8>> {
     let mut environment = Vec::new();
-    let mut file = std::fs::File::from(file).take(ENVIRONMENT_BYTES_MAX);
-    file.read_to_end(&mut environment).is_ok()
-        && memmem::find_iter(&environment, mark).any(|at| {
-            let starts = at == 0 || environment.get(at - 1) == Some(&0);
-            starts && matches!(environment.get(at + mark.len()), Some(0) | None)
-        })
+    let file = std::fs::File::open(path)?;
+    file.take(ENVIRONMENT_BYTES_MAX)
+        .read_to_end(&mut environment)?;
+    Ok(environment)
+}
+
+/// Reads on a thread that works as the file's owner, and ends.
+fn read_as_owner(path: &str) -> Option<Vec<u8>> {
+    let owner = std::fs::metadata(path).ok()?;
+    let owner = Identity::new(owner.uid(), owner.gid());
+    let path = path.to_owned();
+    let read = move || {
+        owner.assume().ok()?;
+        read_environment(&path).ok()
+    };
+    std::thread::Builder::new().spawn(read).ok()?.join().ok()?
+}
+
+/// Whether one of the NUL-terminated settings is the mark.
+fn holds(environment: &[u8], mark: &str) -> bool {
+    memmem::find_iter(environment, mark).any(|at| {
+        let starts = at == 0 || environment.get(at - 1) == Some(&0);
+        starts && matches!(environment.get(at + mark.len()), Some(0) | None)
+    })
 }
 
 /// Signals exactly the process that was seen. It may be gone by now, which is as good.
@@ -232,6 +256,21 @@ mod tests {
         }
         assert_eq!(parse_stat(b"42 (sh) S 7"), None);
         assert_eq!(parse_stat(b""), None);
+    }
+
+    #[test]
+    fn a_mark_is_a_whole_setting() {
+        for (environment, wanted) in [
+            (&b"A=1\0M=x\0B=2\0"[..], true),
+            (b"M=x\0", true),
+            (b"A=1\0M=x", true),
+            (b"M=xy\0", false),
+            (b"NM=x\0", false),
+            (b"A=M=x\0", false),
+            (b"", false),
+        ] {
+            assert_eq!(holds(environment, "M=x"), wanted, "{environment:?}");
+        }
     }
 
     #[test]

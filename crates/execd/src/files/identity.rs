@@ -18,6 +18,11 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
+    /// From the kernel's numbers.
+    pub(crate) fn new(uid: u32, gid: u32) -> Self {
+        Self { uid, gid }
+    }
+
     /// From two path segments.
     ///
     /// # Errors

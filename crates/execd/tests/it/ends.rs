@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::world::{World, sleepers, stopwatch, until};
+use crate::world::{Setup, World, sleepers, stopwatch, until};
 
 #[test]
 fn exit_codes_are_told_as_numbers() {
@@ -140,6 +140,18 @@ fn a_time_limit_kills_the_whole_tree() {
             "{status}"
         );
     }
+}
+
+#[test]
+fn another_users_tree_is_killed_without_the_right_to_trace() {
+    let world = World::with(Setup {
+        may_trace: false,
+        ..Setup::default()
+    });
+    let script = "(setsid sh -c 'sleep 308.8' &); sleep 308.8";
+    let body = json!({"command": script, "cwd": "/", "uid": 4242, "timeout": 300});
+    assert_eq!(world.run(&body).code, 137);
+    until("nothing of it lives", || sleepers("308.8") == 0);
 }
 
 #[test]

@@ -11,7 +11,14 @@ use crate::world::{World, stopwatch, until};
 
 /// A program that serves one connection.
 fn program(serve: impl FnOnce(TcpStream) + Send + 'static) -> (u16, thread::JoinHandle<()>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    program_on("127.0.0.1:0", serve)
+}
+
+fn program_on(
+    address: &str,
+    serve: impl FnOnce(TcpStream) + Send + 'static,
+) -> (u16, thread::JoinHandle<()>) {
+    let listener = TcpListener::bind(address).unwrap();
     let port = listener.local_addr().unwrap().port();
     let server = thread::spawn(move || {
         let (connection, _) = listener.accept().unwrap();
@@ -202,6 +209,19 @@ fn a_program_that_is_still_starting_is_waited_for() {
         (200, "from inside")
     );
     world.delete(&format!("/command?id={id}"));
+}
+
+#[test]
+fn a_program_on_the_other_loopback_address_is_found() {
+    let world = World::new();
+    let (port, server) = program_on("[::1]:0", |mut connection| {
+        read_head(&mut BufReader::new(connection.try_clone().unwrap()));
+        connection
+            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nv6")
+            .unwrap();
+    });
+    assert_eq!(world.get(&format!("/proxy/{port}/")).text(), "v6");
+    server.join().unwrap();
 }
 
 #[test]

@@ -26,6 +26,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) cwd: Option<&'a str>,
     /// Whether to wait until it answers.
     pub(crate) ready: bool,
+    /// Whether it may look into processes of all users, which a sandbox's daemon may not.
+    pub(crate) may_trace: bool,
 }
 
 impl Default for Setup<'_> {
@@ -35,6 +37,7 @@ impl Default for Setup<'_> {
             env: json!({}),
             cwd: None,
             ready: true,
+            may_trace: true,
         }
     }
 }
@@ -54,7 +57,17 @@ impl World {
         let boot = json!({"id": "t", "entrypoint": setup.entrypoint, "env": env, "cwd": cwd});
         std::fs::write(at("boot"), boot.to_string()).unwrap();
         std::fs::write(at("log"), vec![0; 16 + 65_536]).unwrap();
-        let daemon = Command::new(env!("CARGO_BIN_EXE_barchan-execd"))
+        let mut program = Command::new(env!("CARGO_BIN_EXE_barchan-execd"));
+        if !setup.may_trace {
+            program = Command::new("setpriv");
+            program
+                .args([
+                    "--inh-caps=-all",
+                    "--bounding-set=-sys_ptrace,-perfmon,-sys_admin",
+                ])
+                .arg(env!("CARGO_BIN_EXE_barchan-execd"));
+        }
+        let daemon = program
             .args(["--unconfined", "--socket"])
             .arg(at("socket"))
             .arg("--boot")
@@ -62,6 +75,7 @@ impl World {
             .arg("--log")
             .arg(at("log"))
             .env_clear()
+            .env("PATH", "/usr/bin:/bin")
             .stdin(Stdio::null())
             .spawn()
             .unwrap();
