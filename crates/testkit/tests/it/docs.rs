@@ -77,3 +77,39 @@ fn every_environment_variable_has_its_line() {
     );
     fault::none(&found);
 }
+
+/// Words in backticks that name a file or folder of the sources.
+fn places(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().flat_map(|(at, line)| {
+        let words = line.split('`').skip(1).step_by(2);
+        let is_place = |word: &&str| {
+            (word.contains("/src") || word.starts_with("crates/") || word.starts_with("docs/"))
+                && !word.contains(['<', '*', ' ', '{', '…'])
+        };
+        words.filter(is_place).map(move |word| (at + 1, word))
+    })
+}
+
+#[test]
+fn every_place_that_the_map_names_exists() {
+    let root = crate::tree::root();
+    let mut found = Vec::new();
+    for path in [
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "README.md",
+    ] {
+        for (line, place) in places(&page(path).text) {
+            if !root.join(place).exists() && !root.join("crates").join(place).exists() {
+                let what = format!("`{place}` does not exist");
+                found.push(Fault::new(path, line, what, "name where it is now"));
+            }
+        }
+    }
+    assert!(
+        places(&page("ARCHITECTURE.md").text).count() > 10,
+        "the search is broken"
+    );
+    fault::none(&found);
+}
