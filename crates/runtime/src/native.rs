@@ -9,6 +9,7 @@ pub mod doctor;
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -61,6 +62,8 @@ pub struct Native {
     /// The sandboxes believed to live, for the day the launcher dies.
     living: Mutex<HashMap<SandboxId, Observed>>,
     events: broadcast::Sender<Observed>,
+    /// The launcher was told to go: its end is no accident, and it gets no successor.
+    closing: AtomicBool,
 }
 
 /// What the launcher keeps for us with each sandbox.
@@ -92,6 +95,7 @@ impl Native {
             run: run.into(),
             living: Mutex::default(),
             events: broadcast::Sender::new(EVENTS_MAX),
+            closing: AtomicBool::new(false),
         });
         for observed in heard.during(native.list()).await? {
             native.remember(&observed);
@@ -117,6 +121,7 @@ impl Native {
     /// # Errors
     /// When the launcher does not answer.
     pub async fn close(&self) -> Result<(), RuntimeError> {
+        self.closing.store(true, Ordering::Relaxed);
         self.ask(Request::Leave).await.map(|_| ())
     }
 
@@ -128,6 +133,9 @@ impl Native {
                     self.remember(&observed);
                     let _ = self.events.send(observed);
                 }
+            }
+            if self.closing.load(Ordering::Relaxed) {
+                return;
             }
             self.bury_all();
             heard = loop {
