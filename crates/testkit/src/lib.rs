@@ -3,3 +3,5 @@
 //! Never a normal dependency: the arrows test refuses it.
 
 pub mod guests;
+pub mod leftovers;
+pub mod seed;

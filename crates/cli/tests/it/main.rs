@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod chaos;
 mod fake;
 mod files;
 mod local;

@@ -76,7 +76,7 @@ impl Drop for User {
 }
 
 /// Who listens on a socket.
-fn listener(socket: &Path) -> Option<Pid> {
+pub(crate) fn listener(socket: &Path) -> Option<Pid> {
     let stream = UnixStream::connect(socket).ok()?;
     socket_peercred(&stream).ok().map(|peer| peer.pid)
 }
