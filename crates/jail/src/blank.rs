@@ -1,8 +1,8 @@
 //! Spares: processes that already stand in their namespaces and control groups.
 //!
-//! A blank hides what takes long or waits on the kernel: the network namespace (0.4 ms), joining the
-//! control groups (12 ms when nothing else does), its disk (3 ms). It then needs its orders, mounts a
-//! root, gives up its privileges and becomes the daemon: see [`crate::enter`].
+//! A blank hides what takes long or waits on the kernel: the network namespace (0.4 ms), joining
+//! the control groups (12 ms when nothing else does), its disk (3 ms). It then needs its orders,
+//! mounts a root, gives up its privileges and becomes the daemon: see [`crate::enter`].
 //!
 //! The launcher makes it with one clone and writes its id maps itself right after (50 µs), so no
 //! further process stands between the two.
@@ -39,8 +39,8 @@ pub struct Blank {
     pub base: u32,
 }
 
-/// Where spares hang the parts of a root while they build it: a folder of the state directory, which
-/// is the launcher's working directory.
+/// Where spares hang the parts of a root while they build it: a folder of the state directory,
+/// which is the launcher's working directory.
 pub const STAGING: &str = "mnt";
 
 /// What a blank says once it stands.

@@ -1,5 +1,5 @@
-//! The writable layer of one sandbox: an ext4 file system of a fixed size in a sparse file without a
-//! name, mounted nowhere but in the sandbox.
+//! The writable layer of one sandbox: an ext4 file system of a fixed size in a sparse file without
+//! a name, mounted nowhere but in the sandbox.
 //!
 //! The file has no name and the loop device clears itself, so whatever dies at whatever moment, the
 //! kernel takes everything back with the last mount. File systems of one size are copies of a

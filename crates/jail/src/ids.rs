@@ -117,9 +117,9 @@ fn enter_namespace() -> io::Result<()> {
     })
 }
 
-/// Enters a namespace in which the subordinate ids are mapped by the host's set-uid helpers. A second
-/// process calls them from outside, as they demand. `false` when this host has no such helpers; the
-/// caller is then where it was.
+/// Enters a namespace in which the subordinate ids are mapped by the host's set-uid helpers. A
+/// second process calls them from outside, as they demand. `false` when this host has no such
+/// helpers; the caller is then where it was.
 fn with_ranges(uid: u32, gid: u32, users: u32, groups: u32) -> io::Result<bool> {
     let installed = |name: &str| {
         ["/usr/bin", "/bin", "/usr/local/bin"]

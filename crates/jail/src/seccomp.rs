@@ -1,10 +1,11 @@
-//! Pure. The system-call filter of everything that runs for a user: an allow list as a binary search.
+//! Pure. The system-call filter of everything that runs for a user: an allow list as a binary
+//! search.
 //!
-//! Foreign architectures and the x32 numbers are refused before any number is looked at, because the
-//! same number means another call there. What is not listed answers ENOSYS, so that programs fall
-//! back to older calls; that includes clone3, whose flags lie in memory where no filter can see them.
-//! The search is written by hand (not a chain of comparisons) because the kernel runs the filter once
-//! for every existing number when it is installed, and at every call afterwards.
+//! Foreign architectures and the x32 numbers are refused before any number is looked at, because
+//! the same number means another call there. What is not listed answers ENOSYS, so that programs
+//! fall back to older calls; that includes clone3, whose flags lie in memory where no filter can
+//! see them. The search is written by hand (not a chain of comparisons) because the kernel runs the
+//! filter once for every existing number when it is installed, and at every call afterwards.
 
 mod syscalls;
 

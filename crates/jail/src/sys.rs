@@ -1,7 +1,7 @@
 //! What safe libraries do not offer: raw calls with process-wide effects.
 //!
-//! The only place of the project with `unsafe`. Each function is as small as it can be and says what
-//! its caller must keep in mind.
+//! The only place of the project with `unsafe`. Each function is as small as it can be and says
+//! what its caller must keep in mind.
 #![expect(
     unsafe_code,
     reason = "clone3, vfork-style spawn, seccomp and mount attributes have no safe wrapper"

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::{Hierarchies, Hierarchy, Kind};
 
-/// Looks at what is mounted and where this process is, makes the folder `barchan-<state id>` in each
-/// usable hierarchy, and keeps those where that worked.
+/// Looks at what is mounted and where this process is, makes the folder `barchan-<state id>` in
+/// each usable hierarchy, and keeps those where that worked.
 #[must_use]
 pub fn probe(state_id: &str) -> Hierarchies {
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();

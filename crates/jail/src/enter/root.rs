@@ -91,8 +91,8 @@ pub(super) fn inside(root: BorrowedFd<'_>, path: &str) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}/{path}", root.as_raw_fd()))
 }
 
-/// Opens the place where a tree of the host goes, and makes it if the image has none: a folder for a
-/// folder, an empty file for a file. No link is followed.
+/// Opens the place where a tree of the host goes, and makes it if the image has none: a folder for
+/// a folder, an empty file for a file. No link is followed.
 pub(super) fn mount_point(
     root: BorrowedFd<'_>,
     target: &Path,

@@ -49,7 +49,8 @@ impl Clients {
         self.open.is_empty()
     }
 
-    /// Takes a caller in if it is who we are: the directory is private, and this is the second lock.
+    /// Takes a caller in if it is who we are: the directory is private, and this is the second
+    /// lock.
     pub(super) fn accept(&mut self, epoll: &OwnedFd) {
         let Ok((stream, _)) = self.listener.accept() else {
             return;

@@ -10,8 +10,8 @@ use rustix::fs::{CWD, FlockOperation, MemfdFlags, Mode, SealFlags};
 
 use crate::{blank, mounts};
 
-/// The launcher's socket, relative to the state directory, which is its working directory: a path of
-/// any length would not fit a socket's address.
+/// The launcher's socket, relative to the state directory, which is its working directory: a path
+/// of any length would not fit a socket's address.
 pub(crate) const SOCKET: &str = "jail/launcher.sock";
 /// Where each sandbox has its folder.
 pub(crate) const RUN: &str = "run";

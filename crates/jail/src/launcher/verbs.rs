@@ -147,8 +147,8 @@ impl Launcher {
         }
     }
 
-    /// A process spoke: it is ready, or it failed; a closed channel of one that had its orders means
-    /// that the daemon runs (or that the process died, which its pidfd tells).
+    /// A process spoke: it is ready, or it failed; a closed channel of one that had its orders
+    /// means that the daemon runs (or that the process died, which its pidfd tells).
     pub(super) fn hear(&mut self, number: u32) {
         let Some(slot) = self.slots.get_mut(&number) else {
             return;
@@ -290,8 +290,8 @@ impl Launcher {
         }
     }
 
-    /// Counts spares that failed in a row; after a few the launcher waits until one is asked for, so
-    /// that a host that lost an ability is not kept busy by it.
+    /// Counts spares that failed in a row; after a few the launcher waits until one is asked for,
+    /// so that a host that lost an ability is not kept busy by it.
     #[expect(
         clippy::print_stderr,
         reason = "the launcher's log is its standard error"

@@ -1,6 +1,6 @@
 //! Stands in for a memory limit where no control group can set one: looks, several times a second,
-//! how much each sandbox's processes hold, and kills the largest one of a sandbox that holds too much,
-//! as the kernel would.
+//! how much each sandbox's processes hold, and kills the largest one of a sandbox that holds too
+//! much, as the kernel would.
 //!
 //! One process alone cannot pass its limit between two looks, because its data is limited as a
 //! resource too; see [`crate::enter::Orders`].

@@ -1,7 +1,7 @@
 //! Runs the steps of an image's build in a sandbox with the host's network.
 //!
-//! A build sandbox is like any other but for its network, its kept writable layer and the trees it is
-//! shown. Its entrypoint is the steps, one after the other.
+//! A build sandbox is like any other but for its network, its kept writable layer and the trees it
+//! is shown. Its entrypoint is the steps, one after the other.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

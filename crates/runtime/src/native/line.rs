@@ -13,8 +13,8 @@ use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
 use crate::{ErrorKind, RuntimeError};
 
-/// How long the launcher may take to answer. A create waits for a spare at worst; settling the files
-/// of a build walks all of them.
+/// How long the launcher may take to answer. A create waits for a spare at worst; settling the
+/// files of a build walks all of them.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
 /// The line. Clones share it.
@@ -124,7 +124,8 @@ impl Heard {
         }
     }
 
-    /// Waits for a call's answer while nobody else hears; an event meanwhile is in what a list tells.
+    /// Waits for a call's answer while nobody else hears; an event meanwhile is in what a list
+    /// tells.
     pub(super) async fn during<T>(
         &mut self,
         call: impl Future<Output = Result<T, RuntimeError>>,
