@@ -113,15 +113,12 @@ fn start(app: &App, boot: &Boot, output: &OwnedFd) -> Result<Pid, (i32, String)>
         let message = format!("cannot start the entrypoint {name:?}: {}", missing.text());
         (missing.code(), message)
     })?;
-    let rest = boot
-        .entrypoint
-        .iter()
-        .skip(1)
-        .map(|text| CString::new(text.as_str()));
-    let argv: Result<Vec<_>, _> = std::iter::once(Ok(program)).chain(rest).collect();
+    let words = boot.entrypoint.iter();
+    let argv: Result<Vec<_>, _> = words.map(|text| CString::new(text.as_str())).collect();
     let argv = argv.map_err(|_| (126, format!("the entrypoint {name:?} holds a NUL byte")))?;
     let cwd = CString::new(app.cwd.as_os_str().as_bytes()).unwrap_or_default();
     let child = Child {
+        program: &program,
         argv: &argv,
         env: &to_c(&variables),
         cwd: &cwd,

@@ -17,7 +17,9 @@ use crate::{privileges, seccomp};
 /// A process to be.
 #[derive(Debug)]
 pub struct Child<'a> {
-    /// Program and arguments; the program as an absolute path.
+    /// The file to run, as an absolute path.
+    pub program: &'a CStr,
+    /// What it is called with: its name as the caller wrote it, then its arguments.
     pub argv: &'a [CString],
     /// Its whole environment.
     pub env: &'a [CString],
@@ -80,18 +82,12 @@ const OOM_SCORE: &[u8] = b"500";
 pub fn spawn(child: &Child<'_>) -> Result<Pid, SpawnError> {
     let argv = Strings::new(child.argv);
     let env = Strings::new(child.env);
-    let Some(program) = child.argv.first() else {
-        return Err(SpawnError {
-            step: "exec",
-            errno: Errno::INVAL,
-        });
-    };
     let filter = child.confine.then(|| filter().as_slice());
     let mut failed = None;
     let mut run = || {
         let error = match prepare(child, filter) {
             Err(error) => error,
-            Ok(()) => SpawnError::new("exec", &sys::exec(program, &argv, &env)),
+            Ok(()) => SpawnError::new("exec", &sys::exec(child.program, &argv, &env)),
         };
         failed = Some(error);
         127

@@ -54,6 +54,7 @@ pub(crate) enum Started {
 
 /// Everything that exec needs.
 struct Prepared {
+    program: CString,
     argv: Vec<CString>,
     variables: Variables,
     cwd: PathBuf,
@@ -106,12 +107,12 @@ pub(crate) fn start(app: &App, order: &Order) -> Result<Started, Fault> {
             }))
         }
         Err(error) if error.step == "exec" => {
-            let program = prepared.argv.first().map(|name| escape(name.as_bytes()));
+            let program = escape(prepared.program.as_bytes());
             let missing = match error.errno {
                 Errno::NOENT => Missing::NotFound,
                 _ => Missing::NotExecutable,
             };
-            let message = format!("{}: {}", program.unwrap_or_default(), text(error.errno));
+            let message = format!("{program}: {}", text(error.errno));
             ended(missing.code(), message)
         }
         Err(error) => Err(refusal(error, order, &prepared)),
@@ -141,14 +142,14 @@ fn prepare(
         .get("PATH")
         .map(String::as_str)
         .unwrap_or_default();
-    let (argv, script) = match &order.what {
+    let (program, argv, script) = match &order.what {
         What::Script(script) => {
             let Some(shell) = program::shell(path) else {
                 let message = "this image has no shell (neither bash nor sh); give `argv` instead";
                 return Ok(Err((Missing::NotFound, message.to_owned())));
             };
             let (script, held) = script_argument(script)?;
-            (vec![shell, c"-c".to_owned(), script], held)
+            (shell.clone(), vec![shell, c"-c".to_owned(), script], held)
         }
         What::Program(arguments) => {
             let name = arguments.first().map(String::as_str).unwrap_or_default();
@@ -158,18 +159,14 @@ fn prepare(
                     return Ok(Err((missing, format!("{name}: {}", missing.text()))));
                 }
             };
-            let rest = arguments
-                .iter()
-                .skip(1)
-                .map(|text| CString::new(text.as_str()));
-            let argv = std::iter::once(Ok(program))
-                .chain(rest)
-                .collect::<Result<_, _>>();
+            let words = arguments.iter().map(|text| CString::new(text.as_str()));
+            let argv = words.collect::<Result<_, _>>();
             let nul = |_| Fault::new(Kind::BadRequest, "`argv` holds a NUL byte");
-            (argv.map_err(nul)?, None)
+            (program, argv.map_err(nul)?, None)
         }
     };
     Ok(Ok(Prepared {
+        program,
         argv,
         variables,
         cwd,
@@ -214,6 +211,7 @@ fn spawn(
 ) -> Result<rustix::process::Pid, SpawnError> {
     let cwd = CString::new(prepared.cwd.as_os_str().as_bytes()).unwrap_or_default();
     child::spawn(&Child {
+        program: &prepared.program,
         argv: &prepared.argv,
         env: &to_c(&prepared.variables),
         cwd: &cwd,

@@ -17,6 +17,7 @@ fn run(argv: &[&str]) -> Result<(i32, String), String> {
     let null = File::open("/dev/null").unwrap();
     let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
     let child = Child {
+        program: &argv[0],
         argv: &argv,
         env: &[CString::new("GREETING=hello").unwrap()],
         cwd: c"/",
