@@ -1,6 +1,6 @@
 //! Logs, on standard error.
 
-use std::io;
+use std::io::{self, IsTerminal};
 
 use tracing_subscriber::EnvFilter;
 
@@ -26,6 +26,7 @@ pub fn init(level: &str, json: bool) -> Result<(), LogError> {
     let filter = EnvFilter::try_new(level).map_err(|_| LogError::BadLevel(level.to_owned()))?;
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(io::stderr().is_terminal())
         .with_writer(io::stderr);
     let done = if json {
         lines.json().try_init()

@@ -121,12 +121,7 @@ fn enter_namespace() -> io::Result<()> {
 /// second process calls them from outside, as they demand. `false` when this host has no such
 /// helpers; the caller is then where it was.
 fn with_ranges(uid: u32, gid: u32, users: u32, groups: u32) -> io::Result<bool> {
-    let installed = |name: &str| {
-        ["/usr/bin", "/bin", "/usr/local/bin"]
-            .iter()
-            .any(|folder| fs::metadata(format!("{folder}/{name}")).is_ok())
-    };
-    if !installed("newuidmap") || !installed("newgidmap") {
+    if !has_helpers() {
         return Ok(false);
     }
     let target = rustix::process::getpid().as_raw_nonzero().to_string();
@@ -159,6 +154,23 @@ fn with_ranges(uid: u32, gid: u32, users: u32, groups: u32) -> io::Result<bool> 
             Ok(true)
         }
     }
+}
+
+/// Whether this host grants a user enough subordinate ids, and has the helpers that map them.
+#[must_use]
+pub fn are_granted(uid: u32) -> bool {
+    let granted = |file| subordinate(file, uid).is_some();
+    has_helpers() && granted("/etc/subuid") && granted("/etc/subgid")
+}
+
+/// Whether the set-uid helpers that map subordinate ids are installed.
+fn has_helpers() -> bool {
+    ["newuidmap", "newgidmap"].iter().all(|name| {
+        let folders = ["/usr/bin", "/bin", "/usr/local/bin"];
+        folders
+            .iter()
+            .any(|folder| fs::metadata(format!("{folder}/{name}")).is_ok())
+    })
 }
 
 /// The first subordinate id of a user who has enough of them, by name or by number.

@@ -70,10 +70,13 @@ fn read(path: &str) -> Option<String> {
         .map(|text| text.trim().to_owned())
 }
 
+/// Who asks, by the effective id.
+fn uid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 fn is_root() -> bool {
-    let status = read("/proc/self/status").unwrap_or_default();
-    let uid = status.lines().find_map(|line| line.strip_prefix("Uid:"));
-    uid.and_then(|ids| ids.split_whitespace().nth(1)) == Some("0")
+    uid() == 0
 }
 
 fn kernel() -> Finding {
@@ -185,13 +188,8 @@ fn ids(root: bool) -> Finding {
     if root {
         return good(NAME, "65,536 of its own for each sandbox");
     }
-    let helpers = ["newuidmap", "newgidmap"].iter().all(|name| program(name));
-    let ranges = fs::metadata("/etc/subuid").is_ok() && fs::metadata("/etc/subgid").is_ok();
-    if helpers && ranges {
-        return good(
-            NAME,
-            "the user's subordinate ids, where /etc/subuid and /etc/subgid grant them",
-        );
+    if barchan_jail::ids::are_granted(uid()) {
+        return good(NAME, "the user's subordinate ids");
     }
     lacking(
         NAME,

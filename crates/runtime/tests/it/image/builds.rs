@@ -155,15 +155,7 @@ async fn equal_builds_at_once_run_once() {
         });
         world.build(&recipe, &builder).await.unwrap()
     });
-    let (mut built, mut builds): (Vec<_>, Vec<_>) = (Vec::new(), builds.map(Box::pin).collect());
-    // All are started before any is awaited to its end.
-    for build in &mut builds {
-        let once = std::future::poll_fn(|cx| std::task::Poll::Ready(build.as_mut().poll(cx)));
-        drop(once.await);
-    }
-    for build in builds {
-        built.push(build.await);
-    }
+    let built = futures::future::join_all(builds).await;
     assert_eq!(count.load(Ordering::SeqCst), 1);
     assert_eq!(built.iter().filter(|built| built.cached).count(), 5);
 }
