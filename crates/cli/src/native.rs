@@ -11,9 +11,6 @@ use barchan_wire::lifecycle::resources;
 
 use crate::guests;
 
-/// Spares that a launcher keeps, so that a create need not wait for the kernel.
-const BLANKS: usize = 4;
-
 /// Finds or starts the launcher of the state directory. The future hears the launcher and must run
 /// for as long as the runtime is used.
 pub(crate) async fn start(
@@ -23,10 +20,10 @@ pub(crate) async fn start(
     let guests = guests::find(&state)?;
     let disk = &settings.limits.default.disk;
     let settings = native::Settings {
+        blanks: settings.runtime.spares,
         state,
         jail: guests.jail,
         execd: guests.execd,
-        blanks: BLANKS,
         disk_bytes: resources::bytes(disk)
             .with_context(|| format!("limits.default.disk: `{disk}` is no size"))?,
         aliases: aliases(settings)?,

@@ -5,6 +5,8 @@ use barchan_wire::lifecycle::resources;
 
 use super::{Settings, SettingsError};
 
+/// Most spare processes: beyond it they take more than they save.
+const SPARES_MAX: usize = 1024;
 /// Shortest key that is no invitation to guess, in bytes.
 const KEY_BYTES_MIN: usize = 16;
 
@@ -52,6 +54,9 @@ pub(super) fn check(settings: &Settings) -> Result<(), SettingsError> {
     }
     if settings.runtime.kind != "native" {
         return bad("runtime.kind", "the only runtime is `native`");
+    }
+    if settings.runtime.spares > SPARES_MAX {
+        return bad("runtime.spares", "at most 1024 processes are kept ready");
     }
     amounts(settings)
 }
