@@ -16,7 +16,7 @@ use rustix::mount::MountPropagationFlags;
 use rustix::process::{Pid, Signal};
 
 use crate::cgroup::Group;
-use crate::enter::{self, Kit, Orders, StepError};
+use crate::enter::{self, Kit, Orders, Prepared, StepError};
 use crate::ids::Map;
 use crate::spec::Network;
 use crate::sys::{self, Cloned};
@@ -48,12 +48,13 @@ pub const READY: &[u8] = b"ready";
 /// What the launcher says once the id maps are written.
 const MAPPED: &[u8] = b"mapped";
 
-/// Makes a blank. It is not ready yet when this returns.
+/// Makes a blank, which keeps `devices`, a copy of the prepared /dev that nobody else uses. It is
+/// not ready yet when this returns.
 ///
 /// # Errors
 /// When a namespace or a map cannot be made; nothing is left behind then.
-pub fn make(group: Group, map: &Map, network: Network) -> io::Result<Blank> {
-    match start(&group, map, network) {
+pub fn make(group: Group, map: &Map, network: Network, devices: &OwnedFd) -> io::Result<Blank> {
+    match start(&group, map, network, devices) {
         Ok(Started {
             pid,
             pidfd,
@@ -82,7 +83,7 @@ struct Started {
     user_namespace: OwnedFd,
 }
 
-fn start(group: &Group, map: &Map, network: Network) -> io::Result<Started> {
+fn start(group: &Group, map: &Map, network: Network, devices: &OwnedFd) -> io::Result<Started> {
     let join = group.join_files()?;
     let birth_place = group.birth_place();
     let (ours, theirs) = frames::pair()?;
@@ -90,7 +91,14 @@ fn start(group: &Group, map: &Map, network: Network) -> io::Result<Started> {
     match sys::clone_process(namespaces(network), birth_place)? {
         Cloned::Child => {
             drop(ours);
-            stand_by(&theirs, &join, network)
+            stand_by(
+                &theirs,
+                &Given {
+                    join: &join,
+                    devices,
+                    network,
+                },
+            )
         }
         Cloned::Parent { pid, pidfd } => {
             let number = pid.as_raw_nonzero().get();
@@ -135,22 +143,31 @@ fn namespaces(network: Network) -> u64 {
         | own_network) as u64
 }
 
+/// What a blank is born with.
+struct Given<'a> {
+    /// The files by which it joins its control groups.
+    join: &'a [OwnedFd],
+    /// A copy of the prepared /dev.
+    devices: &'a OwnedFd,
+    network: Network,
+}
+
 /// The blank's own life: stand, wait for orders, enter.
-fn stand_by(control: &OwnedFd, join: &[OwnedFd], network: Network) -> ! {
-    let failed = match stand(control, join, network) {
+fn stand_by(control: &OwnedFd, given: &Given<'_>) -> ! {
+    let failed = match stand(control, given) {
         Err(error) => error,
-        Ok(staging) => obey(control, &staging),
+        Ok(prepared) => obey(control, &prepared),
     };
     let report = serde_json::to_vec(&failed).unwrap_or_default();
     let _ = frames::send(control.as_fd(), &report, &[]);
     sys::exit_now(1)
 }
 
-/// Takes its place; gives back where it may hang the parts of a root.
-fn stand(control: &OwnedFd, join: &[OwnedFd], network: Network) -> Result<OwnedFd, StepError> {
+/// Takes its place and prepares what every sandbox has.
+fn stand(control: &OwnedFd, given: &Given<'_>) -> Result<Prepared, StepError> {
     let step = |name: &'static str| move |error: io::Error| StepError::new(name, &error);
     rustix::process::setsid().map_err(|errno| StepError::new("setsid", &errno.into()))?;
-    keep_only(control, join).map_err(step("close descriptors"))?;
+    keep_only(control, given).map_err(step("close descriptors"))?;
     frames::receive(control, true).map_err(step("wait for the id maps"))?;
     // While it is still the launcher's user, who alone may enter the state directory.
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -159,7 +176,7 @@ fn stand(control: &OwnedFd, join: &[OwnedFd], network: Network) -> Result<OwnedF
     become_root().map_err(step("become root"))?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|errno| StepError::new("die with the launcher", &errno.into()))?;
-    for file in join {
+    for file in given.join {
         rustix::io::write(file, b"0").map_err(|e| StepError::new("join cgroups", &e.into()))?;
     }
     sys::enter_new(libc::CLONE_NEWCGROUP).map_err(step("hide the cgroups"))?;
@@ -168,20 +185,19 @@ fn stand(control: &OwnedFd, join: &[OwnedFd], network: Network) -> Result<OwnedF
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     rustix::mount::mount_change("/", private)
         .map_err(|errno| StepError::new("make mounts private", &errno.into()))?;
-    if network == Network::None {
+    let own_network = given.network == Network::None;
+    if own_network {
         loopback::bring_up().map_err(step("bring up loopback"))?;
     }
+    let prepared = enter::prepare(staging.as_fd(), given.devices.as_fd(), own_network)?;
     frames::send(control.as_fd(), READY, &[]).map_err(step("report"))?;
-    Ok(staging)
+    Ok(prepared)
 }
 
 /// Lets go of everything the launcher had open: other sandboxes' channels, callers, its lock.
-fn keep_only(control: &OwnedFd, join: &[OwnedFd]) -> io::Result<()> {
-    let keep: Vec<_> = std::iter::once(control)
-        .chain(join)
-        .map(AsRawFd::as_raw_fd)
-        .collect();
-    sys::close_all_but(&keep)
+fn keep_only(control: &OwnedFd, given: &Given<'_>) -> io::Result<()> {
+    let kept = [control, given.devices].into_iter().chain(given.join);
+    sys::close_all_but(&kept.map(AsRawFd::as_raw_fd).collect::<Vec<_>>())
 }
 
 fn become_root() -> io::Result<()> {
@@ -198,7 +214,7 @@ fn become_root() -> io::Result<()> {
 
 /// Waits for orders and follows them. Returns only when a step failed; a launcher that lets the
 /// blank go closes the channel.
-fn obey(control: &OwnedFd, staging: &OwnedFd) -> StepError {
+fn obey(control: &OwnedFd, prepared: &Prepared) -> StepError {
     let (bytes, fds) = match frames::receive(control, true) {
         Ok(Some(frame)) => frame,
         Ok(None) => sys::exit_now(0),
@@ -219,7 +235,6 @@ fn obey(control: &OwnedFd, staging: &OwnedFd) -> StepError {
             listener: next()?,
             boot: next()?,
             log: next()?,
-            devices: next()?,
             mounts: Vec::new(),
         })
     })();
@@ -230,7 +245,7 @@ fn obey(control: &OwnedFd, staging: &OwnedFd) -> StepError {
                 mounts: fds.collect(),
                 ..kit
             },
-            staging.as_fd(),
+            prepared,
         ),
         Err(error) => StepError::new("receive descriptors", &error),
     }

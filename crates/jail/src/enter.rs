@@ -5,6 +5,7 @@
 //! step's name, errno and remedy go to the launcher.
 
 mod masks;
+mod prepare;
 mod root;
 
 use std::ffi::CString;
@@ -17,7 +18,9 @@ use rustix::process::{Resource, Rlimit, Signal};
 use serde::{Deserialize, Serialize};
 
 use crate::sys::{self, Strings};
-use crate::{guest, mounts, privileges};
+use crate::{guest, mounts};
+
+pub use prepare::{Prepared, prepare};
 
 /// What a blank is told, together with the descriptors of [`Kit`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -30,14 +33,10 @@ pub struct Orders {
     pub tmpfs_bytes: Option<u64>,
     /// Size of /tmp, in bytes.
     pub tmp_bytes: u64,
-    /// Size of /dev/shm, in bytes.
-    pub shm_bytes: u64,
     /// Most processes, where no control group limits them.
     pub pid_max: Option<u64>,
     /// Most private data of one process, in bytes, where no control group limits memory.
     pub data_max_bytes: Option<u64>,
-    /// Whether the sandbox owns its network namespace (and so may see /sys).
-    pub own_network: bool,
 }
 
 /// The descriptors that come with [`Orders`], in this order.
@@ -51,8 +50,6 @@ pub struct Kit {
     pub boot: OwnedFd,
     /// Its log ring.
     pub log: OwnedFd,
-    /// The prepared /dev.
-    pub devices: OwnedFd,
     /// A disk if one was prepared, then layers, then trees of the host.
     pub mounts: Vec<OwnedFd>,
 }
@@ -97,8 +94,8 @@ fn step<E: Into<io::Error>>(name: &'static str) -> impl Fn(E) -> StepError {
 }
 
 /// Enters the sandbox and becomes its daemon. Returns only when a step failed.
-pub fn enter(orders: &Orders, kit: &Kit, staging: BorrowedFd<'_>) -> StepError {
-    match steps(orders, kit, staging) {
+pub fn enter(orders: &Orders, kit: &Kit, prepared: &Prepared) -> StepError {
+    match steps(orders, kit, prepared) {
         Err(error) => error,
         Ok(program) => {
             let argv = [CString::from(c"barchan-execd")];
@@ -109,26 +106,33 @@ pub fn enter(orders: &Orders, kit: &Kit, staging: BorrowedFd<'_>) -> StepError {
 }
 
 /// Everything before the exec; gives back the program, out of the way of the numbers below.
-fn steps(orders: &Orders, kit: &Kit, staging: BorrowedFd<'_>) -> Result<OwnedFd, StepError> {
-    let root = root::assemble(orders, kit, staging)?;
+fn steps(orders: &Orders, kit: &Kit, prepared: &Prepared) -> Result<OwnedFd, StepError> {
+    let root = root::assemble(orders, kit)?;
     attach_host_trees(orders, kit, root.as_fd())?;
-    mount_devices(orders, kit, root.as_fd())?;
-    mount_kernel_views(orders, root.as_fd())?;
-    mount_tmp(orders, root.as_fd())?;
-    if let Some(most) = orders.pid_max {
-        let path = root::inside(root.as_fd(), "proc/sys/kernel/pid_max");
-        std::fs::write(path, most.to_string()).map_err(step("limit processes"))?;
+    for view in prepared.views {
+        root::move_in(root.as_fd(), view)?;
     }
-    masks::apply(root.as_fd(), orders.own_network).map_err(step("mask the kernel's files"))?;
+    mount_tmp(orders, root.as_fd())?;
+    limit_without_groups(orders, prepared)?;
     pivot(root.as_fd())?;
-    limit_resources(orders).map_err(step("set resource limits"))?;
-    privileges::bound(privileges::DAEMON).map_err(step("bound capabilities"))?;
-    rustix::thread::set_no_new_privs(true).map_err(step("forbid new privileges"))?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(step("die with the launcher"))?;
-    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
-    sys::default_signals();
     place_descriptors(kit).map_err(step("place descriptors"))
+}
+
+/// The limits that stand in for control groups where there are none.
+fn limit_without_groups(orders: &Orders, prepared: &Prepared) -> Result<(), StepError> {
+    if let (Some(most), Some(file)) = (orders.pid_max, &prepared.pid_max) {
+        rustix::io::write(file, most.to_string().as_bytes()).map_err(step("limit processes"))?;
+    }
+    if orders.data_max_bytes.is_some() {
+        let most = Rlimit {
+            current: orders.data_max_bytes,
+            maximum: orders.data_max_bytes,
+        };
+        rustix::process::setrlimit(Resource::Data, most).map_err(step("limit data"))?;
+    }
+    Ok(())
 }
 
 fn attach_host_trees(orders: &Orders, kit: &Kit, root: BorrowedFd<'_>) -> Result<(), StepError> {
@@ -141,38 +145,10 @@ fn attach_host_trees(orders: &Orders, kit: &Kit, root: BorrowedFd<'_>) -> Result
     Ok(())
 }
 
-fn mount_devices(orders: &Orders, kit: &Kit, root: BorrowedFd<'_>) -> Result<(), StepError> {
-    root::attach(root, "dev", kit.devices.as_fd()).map_err(step("attach /dev"))?;
-    let quiet = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    let options = [("newinstance", ""), ("ptmxmode", "0666"), ("mode", "0620")];
-    let terminals = mounts::make("devpts", &options, quiet).map_err(step("mount /dev/pts"))?;
-    root::attach(root, "dev/pts", terminals.as_fd()).map_err(step("attach /dev/pts"))?;
-    let size = orders.shm_bytes.to_string();
-    let attributes = quiet | MountAttrFlags::MOUNT_ATTR_NODEV;
-    let shared = mounts::make("tmpfs", &[("mode", "1777"), ("size", &size)], attributes)
-        .map_err(step("mount /dev/shm"))?;
-    root::attach(root, "dev/shm", shared.as_fd()).map_err(step("attach /dev/shm"))
-}
-
-fn mount_kernel_views(orders: &Orders, root: BorrowedFd<'_>) -> Result<(), StepError> {
-    let quiet = MountAttrFlags::MOUNT_ATTR_NOSUID
-        | MountAttrFlags::MOUNT_ATTR_NOEXEC
-        | MountAttrFlags::MOUNT_ATTR_NODEV;
-    let processes = mounts::make("proc", &[], quiet).map_err(step("mount /proc"))?;
-    root::attach(root, "proc", processes.as_fd()).map_err(step("attach /proc"))?;
-    if orders.own_network {
-        let attributes = quiet | MountAttrFlags::MOUNT_ATTR_RDONLY;
-        let system = mounts::make("sysfs", &[], attributes).map_err(step("mount /sys"))?;
-        root::attach(root, "sys", system.as_fd()).map_err(step("attach /sys"))?;
-    }
-    Ok(())
-}
-
 fn mount_tmp(orders: &Orders, root: BorrowedFd<'_>) -> Result<(), StepError> {
-    let size = orders.tmp_bytes.to_string();
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-    let tmp = mounts::make("tmpfs", &[("mode", "1777"), ("size", &size)], attributes)
-        .map_err(step("mount /tmp"))?;
+    let tmp =
+        mounts::in_memory("1777", orders.tmp_bytes, attributes).map_err(step("mount /tmp"))?;
     root::attach(root, "tmp", tmp.as_fd()).map_err(step("attach /tmp"))
 }
 
@@ -182,35 +158,6 @@ fn pivot(root: BorrowedFd<'_>) -> Result<(), StepError> {
     rustix::process::pivot_root(".", ".").map_err(step("change the root"))?;
     rustix::mount::unmount(".", UnmountFlags::DETACH).map_err(step("let go of the host's root"))?;
     rustix::process::chdir("/").map_err(step("enter the root"))
-}
-
-/// Descriptors a process may have open.
-const OPEN_FILES_MAX: u64 = 65_536;
-
-fn limit_resources(orders: &Orders) -> io::Result<()> {
-    let hard = rustix::process::getrlimit(Resource::Nofile)
-        .maximum
-        .unwrap_or(OPEN_FILES_MAX);
-    let files = Some(hard.min(OPEN_FILES_MAX));
-    rustix::process::setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: files,
-            maximum: files,
-        },
-    )?;
-    if orders.data_max_bytes.is_some() {
-        let most = Rlimit {
-            current: orders.data_max_bytes,
-            maximum: orders.data_max_bytes,
-        };
-        rustix::process::setrlimit(Resource::Data, most)?;
-    }
-    let none = Rlimit {
-        current: Some(0),
-        maximum: Some(0),
-    };
-    Ok(rustix::process::setrlimit(Resource::Core, none)?)
 }
 
 /// Puts what the daemon expects at 0 to 5; all else closes with exec.

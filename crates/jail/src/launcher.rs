@@ -303,10 +303,10 @@ impl Launcher {
         self.next_slot = self.next_slot.wrapping_add(1);
         let number = self.next_slot;
         let map = Map::of_slot(self.ids, number);
-        let made = self
-            .groups
-            .create(&number.to_string())
-            .and_then(|group| blank::make(group, &map, network));
+        let made = self.groups.create(&number.to_string()).and_then(|group| {
+            let devices = mounts::copy(self.devices.as_fd())?;
+            blank::make(group, &map, network, &devices)
+        });
         let made = made.and_then(|blank| {
             watch(
                 &self.epoll,
@@ -361,9 +361,10 @@ impl Launcher {
         if !self.is_watching() {
             return;
         }
-        let holdings = watchdog::look();
+        let watched = self.slots.values().filter_map(Slot::memory_limit).collect();
+        let too_much = watchdog::look(&watched);
         for slot in self.slots.values_mut() {
-            slot.keep_within(&holdings);
+            slot.keep_within(&too_much);
         }
     }
 

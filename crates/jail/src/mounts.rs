@@ -41,6 +41,23 @@ pub fn make(
     )?)
 }
 
+/// A file system in memory that holds so many bytes, and files in proportion: the kernel's memory for
+/// an empty one is not counted against its size.
+///
+/// # Errors
+/// The kernel's, unchanged.
+pub fn in_memory(mode: &str, bytes: u64, attributes: MountAttrFlags) -> io::Result<OwnedFd> {
+    let (size, files) = (
+        bytes.to_string(),
+        (bytes / FILE_BYTES).max(1024).to_string(),
+    );
+    let options = [("mode", mode), ("size", &size), ("nr_inodes", &files)];
+    make("tmpfs", &options, attributes)
+}
+
+/// Bytes of a file system in memory for each file that it may hold.
+const FILE_BYTES: u64 = 4096;
+
 /// A detached copy of a tree, read-only, without set-id bits and devices. With `ids`, its files
 /// appear under the ids of that user namespace where the file system can do so.
 ///
@@ -92,6 +109,15 @@ pub fn attach_at(tree: BorrowedFd<'_>, target: &str) -> Result<(), Errno> {
         target,
         MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
     )
+}
+
+/// Moves what is mounted at a path of our own making.
+///
+/// # Errors
+/// The kernel's, unchanged.
+pub fn move_from(path: &str, target: BorrowedFd<'_>) -> Result<(), Errno> {
+    let flags = MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    rustix::mount::move_mount(CWD, path, target, "", flags)
 }
 
 /// Opens a place inside a root that an image made: no symbolic link is followed, so that an image

@@ -1,7 +1,7 @@
 //! The root file system: read-only layers below, one writable layer on top.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -10,17 +10,8 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 use super::{Kit, Orders, StepError, step};
 use crate::mounts;
 
-/// Assembles the root in `staging`, a folder of the host that only serves as a place to hang things
-/// while this namespace is being built. Leaves it as the working directory.
-pub(super) fn assemble(
-    orders: &Orders,
-    kit: &Kit,
-    staging: BorrowedFd<'_>,
-) -> Result<OwnedFd, StepError> {
-    let workshop = mounts::make("tmpfs", &[("size", "1m")], MountAttrFlags::empty())
-        .map_err(step("mount the workshop"))?;
-    mounts::attach(workshop.as_fd(), staging).map_err(step("attach the workshop"))?;
-    rustix::process::fchdir(&workshop).map_err(step("enter the workshop"))?;
+/// Assembles the root in the workshop, which is the working directory.
+pub(super) fn assemble(orders: &Orders, kit: &Kit) -> Result<OwnedFd, StepError> {
     let mut trees = kit.mounts.iter();
     let disk = match orders.tmpfs_bytes {
         None => trees.next().map(|tree| hang(tree.as_fd(), "disk")),
@@ -37,7 +28,7 @@ pub(super) fn assemble(
 }
 
 /// Attaches a tree in a new folder of the workshop.
-fn hang(tree: BorrowedFd<'_>, name: &str) -> Result<(), StepError> {
+pub(super) fn hang(tree: BorrowedFd<'_>, name: &str) -> Result<(), StepError> {
     make_folder(name)?;
     mounts::attach_at(tree, name).map_err(step("attach a part of the root"))
 }
@@ -48,10 +39,8 @@ fn make_folder(name: &str) -> Result<(), StepError> {
 
 /// A writable layer in memory, for hosts where no disk can be mounted.
 fn memory_disk(bytes: u64) -> Result<(), StepError> {
-    let size = bytes.to_string();
     let attributes = MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOSUID;
-    let tree = mounts::make("tmpfs", &[("mode", "755"), ("size", &size)], attributes)
-        .map_err(step("mount the disk"))?;
+    let tree = mounts::in_memory("755", bytes, attributes).map_err(step("mount the disk"))?;
     hang(tree.as_fd(), "disk")?;
     make_folder("disk/upper")?;
     make_folder("disk/work")
@@ -86,9 +75,12 @@ pub(super) fn attach(root: BorrowedFd<'_>, place: &str, tree: BorrowedFd<'_>) ->
     mounts::attach(tree, target.as_fd())
 }
 
-/// A path, good until the root has changed, to a file that we just mounted there ourselves.
-pub(super) fn inside(root: BorrowedFd<'_>, path: &str) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}/{path}", root.as_raw_fd()))
+/// Moves a prepared folder of the workshop, with all that hangs below it, into the root.
+pub(super) fn move_in(root: BorrowedFd<'_>, view: &str) -> Result<(), StepError> {
+    let target = mounts::open_inside(root, Path::new(view))
+        .map_err(|errno| StepError::new(&format!("attach /{view}"), &errno.into()))?;
+    mounts::move_from(view, target.as_fd())
+        .map_err(|errno| StepError::new(&format!("attach /{view}"), &errno.into()))
 }
 
 /// Opens the place where a tree of the host goes, and makes it if the image has none: a folder for

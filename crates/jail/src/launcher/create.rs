@@ -38,9 +38,9 @@ const PUBLIC_TREES: [&str; 7] = [
 /// Connections that may wait until the daemon takes them.
 const SOCKET_BACKLOG: i32 = 1024;
 
-/// Size of /tmp and /dev/shm where memory is not limited, in bytes.
+/// Size of /tmp where memory is not limited, and the least where it is, in bytes.
 const TMP_BYTES: u64 = 1 << 30;
-const SHM_BYTES: u64 = 64 << 20;
+const TMP_BYTES_MIN: u64 = 64 << 20;
 
 impl Launcher {
     pub(super) fn create(&mut self, caller: Caller, spec: Spec) {
@@ -215,7 +215,6 @@ impl Launcher {
             let copy = mounts::sealed_copy(tree.as_fd(), ids);
             trees.push(copy.map_err(at("copy the mount of a host tree"))?);
         }
-        let devices = mounts::copy(self.devices.as_fd()).map_err(at("copy /dev"))?;
         let default_bytes = self.options.disk_bytes;
         let orders = Orders {
             pid_max: spec.limits.pids.filter(|_| !kernel_pids),
@@ -227,7 +226,6 @@ impl Launcher {
             listener.as_fd(),
             boot.as_fd(),
             log.as_fd(),
-            devices.as_fd(),
         ];
         fds.extend(trees.iter().map(AsFd::as_fd));
         blank::order(&slot.blank, &orders, &fds)?;
@@ -274,11 +272,9 @@ fn orders(spec: &Spec, tmpfs_bytes: Option<u64>) -> Orders {
         layers: spec.layers.len(),
         bind_targets: spec.binds.iter().map(|bind| bind.target.clone()).collect(),
         tmpfs_bytes: tmpfs_bytes.map(|default| disk_bytes.unwrap_or(default)),
-        tmp_bytes: memory_bytes.map_or(TMP_BYTES, |memory| (memory / 2).max(SHM_BYTES)),
-        shm_bytes: SHM_BYTES,
+        tmp_bytes: memory_bytes.map_or(TMP_BYTES, |memory| (memory / 2).max(TMP_BYTES_MIN)),
         pid_max: None,
         data_max_bytes: None,
-        own_network: spec.network == Network::None,
     }
 }
 

@@ -116,24 +116,24 @@ impl Slot {
         }
     }
 
-    /// The most memory its sandbox may hold, in bytes, where that is limited.
-    pub(super) fn memory_limit(&self) -> Option<u64> {
+    /// The most memory its sandbox may hold, in bytes, where that is limited, and its PID namespace.
+    pub(super) fn memory_limit(&self) -> Option<(PathBuf, u64)> {
         match &self.stage {
-            Stage::Living(tenant) => tenant.memory.as_ref().map(|(most, _)| *most),
+            Stage::Living(tenant) => {
+                let (most, namespace) = tenant.memory.as_ref()?;
+                Some((namespace.clone(), *most))
+            }
             _ => None,
         }
     }
 
-    /// Kills the largest process of its sandbox if all together hold too much.
-    pub(super) fn keep_within(&mut self, holdings: &HashMap<PathBuf, Holding>) {
+    /// Kills the largest process of its sandbox if that is among those that hold too much.
+    pub(super) fn keep_within(&mut self, too_much: &HashMap<PathBuf, Holding>) {
         let Some(tenant) = self.tenant() else { return };
-        let Some((most, namespace)) = &tenant.memory else {
+        let Some((_, namespace)) = &tenant.memory else {
             return;
         };
-        if let Some(holding) = holdings
-            .get(namespace)
-            .filter(|holding| holding.bytes > *most)
-        {
+        if let Some(holding) = too_much.get(namespace) {
             holding.kill_largest();
             tenant.starved = true;
         }

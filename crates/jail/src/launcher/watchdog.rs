@@ -1,11 +1,14 @@
 //! Stands in for a memory limit where no control group can set one: looks, several times a second,
-//! how much each sandbox's processes hold, and kills the largest one of a sandbox that holds too
-//! much, as the kernel would.
+//! how much each sandbox's processes hold, and kills the largest one of a sandbox that holds too much,
+//! as the kernel would.
 //!
-//! One process alone cannot pass its limit between two looks, because its data is limited as a
-//! resource too; see [`crate::enter::Orders`].
+//! Private memory of one process cannot pass the limit between two looks, because it is limited as a
+//! resource too; see [`crate::enter::Orders`]. Shared memory and files in memory can, by what is
+//! written to them between two looks.
 
-use std::collections::HashMap;
+mod memory;
+
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::PathBuf;
 
@@ -14,11 +17,14 @@ use rustix::process::{Pid, Signal};
 /// How often processes are looked at while a sandbox is watched.
 pub(super) const LOOK_MS: i64 = 200;
 
+/// Descriptors of one sandbox that are looked at each time, so that nobody can keep the launcher busy
+/// by opening many.
+const DESCRIPTORS_MAX: usize = 10_000;
+
 /// What the processes of one PID namespace hold.
 #[derive(Debug, Default)]
 pub(super) struct Holding {
-    /// Private memory of all of them, in bytes.
-    pub(super) bytes: u64,
+    bytes: u64,
     largest: Option<(u64, Pid)>,
 }
 
@@ -30,11 +36,29 @@ impl Holding {
         }
     }
 
-    fn add(&mut self, bytes: u64, pid: Pid) {
-        self.bytes += bytes;
-        if self.largest.is_none_or(|(most, _)| bytes > most) {
-            self.largest = Some((bytes, pid));
+    /// What these processes hold by a measure of one, and the files in memory that any has open.
+    fn of(pids: &[Pid], measure: fn(i32) -> Option<u64>) -> Self {
+        let mut holding = Self::default();
+        let mut counted = HashSet::new();
+        let mut patience = DESCRIPTORS_MAX;
+        for pid in pids {
+            let number = pid.as_raw_nonzero().get();
+            // Processes that end meanwhile are left out.
+            let Some(own) = measure(number) else { continue };
+            let mut bytes = own;
+            for file in memory::files(number, &mut patience) {
+                bytes += if counted.insert(file.inode) {
+                    file.bytes
+                } else {
+                    0
+                };
+            }
+            holding.bytes += bytes;
+            if holding.largest.is_none_or(|(most, _)| bytes > most) {
+                holding.largest = Some((bytes, *pid));
+            }
         }
+        holding
     }
 }
 
@@ -43,57 +67,64 @@ pub(super) fn namespace_of(pid: i32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/ns/pid")).ok()
 }
 
-/// What each PID namespace holds. Processes that end meanwhile are left out.
-pub(super) fn look() -> HashMap<PathBuf, Holding> {
-    let mut found: HashMap<PathBuf, Holding> = HashMap::new();
-    let page_bytes = rustix::param::page_size() as u64;
+/// Those of the watched PID namespaces whose processes hold more than their limit in bytes.
+///
+/// A quick measure that counts shared pages once for each process comes first; only where that is too
+/// much does the kernel have to say who shares what with how many.
+pub(super) fn look(watched: &HashMap<PathBuf, u64>) -> HashMap<PathBuf, Holding> {
+    let mut members: HashMap<PathBuf, Vec<Pid>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let number = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse().ok());
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.parse().ok());
         let Some(pid) = number.and_then(Pid::from_raw) else {
             continue;
         };
-        let Some(namespace) = namespace_of(pid.as_raw_nonzero().get()) else {
-            continue;
-        };
-        let Ok(pages) = fs::read_to_string(entry.path().join("statm")) else {
-            continue;
-        };
-        if let Some(private) = private_pages(&pages) {
-            found
-                .entry(namespace)
-                .or_default()
-                .add(private * page_bytes, pid);
+        if let Some(namespace) = number.and_then(namespace_of)
+            && watched.contains_key(&namespace)
+        {
+            members.entry(namespace).or_default().push(pid);
         }
     }
-    found
-}
-
-/// Resident pages less those that files back, from `/proc/<pid>/statm`.
-fn private_pages(statm: &str) -> Option<u64> {
-    let mut fields = statm
-        .split(' ')
-        .skip(1)
-        .map_while(|field| field.parse::<u64>().ok());
-    let (resident, shared) = (fields.next()?, fields.next()?);
-    Some(resident.saturating_sub(shared))
+    let too_much = |(namespace, pids): (PathBuf, Vec<Pid>)| {
+        let most = *watched.get(&namespace)?;
+        let over = |holding: &Holding| holding.bytes > most;
+        over(&Holding::of(&pids, memory::rough_bytes)).then_some(())?;
+        let fair = Holding::of(&pids, memory::fair_bytes);
+        over(&fair).then_some((namespace, fair))
+    };
+    members.into_iter().filter_map(too_much).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]
-    fn private_memory_is_what_no_file_backs() {
-        assert_eq!(private_pages("1000 300 100 5 0 200 0\n"), Some(200));
-        assert_eq!(private_pages("garbage"), None);
+    fn a_namespace_is_named_only_if_it_holds_too_much() {
+        let own = namespace_of(std::process::id().cast_signed()).unwrap();
+        assert!(look(&HashMap::from([(own.clone(), u64::MAX)])).is_empty());
+        let found = look(&HashMap::from([(own.clone(), 1)]));
+        assert!(
+            found
+                .get(&own)
+                .is_some_and(|holding| holding.largest.is_some())
+        );
     }
 
     #[test]
-    fn this_process_is_seen_with_its_namespace() {
-        let own = namespace_of(std::process::id().cast_signed()).unwrap();
-        assert!(look().get(&own).is_some_and(|holding| holding.bytes > 0));
+    fn a_file_in_memory_counts_once_however_many_have_it_open() {
+        let flags = rustix::fs::MemfdFlags::CLOEXEC;
+        let memory = rustix::fs::memfd_create("counted", flags).unwrap();
+        let mut file = fs::File::from(memory);
+        file.write_all(&vec![1; 1 << 20]).unwrap();
+        let other = file.try_clone().unwrap();
+        let own = rustix::process::getpid();
+        let nothing = |_| Some(0);
+        let once = Holding::of(&[own, own], nothing).bytes;
+        assert!(once >= 1 << 20, "{once}");
+        drop((file, other));
+        assert!(Holding::of(&[own, own], nothing).bytes <= once - (1 << 20));
     }
 }
