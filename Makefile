@@ -75,6 +75,16 @@ test-rust: debug nextest-tool ## every Rust test
 	cargo nextest run --locked --workspace
 	cargo test --locked --workspace --doc
 
+.PHONY: chaos
+chaos: debug nextest-tool ## long: 20 rounds of killed servers and launchers
+	$(call say,chaos: 20 rounds)
+	BARCHAN_CHAOS_ROUNDS=20 cargo nextest run --locked -p barchan --no-capture chaos
+
+.PHONY: soak
+soak: debug nextest-tool ## long: 5,000 sandboxes come and go
+	$(call say,soak: 5000 sandboxes)
+	BARCHAN_SOAK_SANDBOXES=5000 cargo nextest run --locked -p barchan --no-capture soak
+
 .PHONY: deny
 deny: deny-tool ## licences, banned crates and sources of the dependencies
 	$(call say,cargo deny check)

@@ -8,4 +8,6 @@ mod files;
 mod local;
 mod program;
 mod sandboxes;
+mod soak;
 mod whole;
+mod world;

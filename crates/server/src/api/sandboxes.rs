@@ -52,7 +52,9 @@ impl Api {
     }
 
     pub(super) async fn delete(&self, place: &Place) -> Answer {
-        self.lifecycle.remove(&id(place)?).await?;
+        let id = id(place)?;
+        self.lifecycle.remove(&id).await?;
+        self.proxy.pool.forget(&id);
         Ok(reply::empty(204))
     }
 

@@ -64,6 +64,12 @@ impl Pool {
         }
     }
 
+    /// Closes what waits for a sandbox that is no more.
+    pub(crate) fn forget(&self, id: &SandboxId) {
+        let closing = self.lock().remove(id);
+        drop(closing);
+    }
+
     /// Closes what waits too long, from time to time, for ever.
     pub(crate) async fn sweep(&self) {
         loop {
@@ -94,6 +100,12 @@ impl Idle {
         }
         self.count -= usize::from(link.is_some());
         link
+    }
+
+    fn remove(&mut self, id: &SandboxId) -> Vec<(Link, Duration)> {
+        let links = self.links.remove(id).unwrap_or_default();
+        self.count -= links.len();
+        links
     }
 
     fn older_than(&mut self, old: Duration) -> Vec<Link> {

@@ -1,0 +1,144 @@
+//! A state directory whose server comes and goes, and what callers do with it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use barchan_client::{Client, Limits, Output, Target};
+use barchan_wire::execd::command::CommandRequest;
+use barchan_wire::id::SandboxId;
+use barchan_wire::lifecycle::{CreateSandbox, Image};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use tempfile::TempDir;
+use tokio::process::Child;
+
+use crate::program::program;
+use crate::whole::listener;
+
+/// Longest wait for what must happen soon.
+const SOON: Duration = Duration::from_secs(30);
+
+/// A state directory and its server, which comes and goes.
+pub(crate) struct World {
+    home: TempDir,
+    server: Option<Child>,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        let mut world = Self {
+            home: TempDir::new().unwrap(),
+            server: None,
+        };
+        world.start().await;
+        world
+    }
+
+    /// Waits for the end of a server that was killed, and starts the next.
+    pub(crate) async fn restart(&mut self) {
+        self.server.take().unwrap().wait().await.unwrap();
+        self.start().await;
+    }
+
+    /// Ends the server, and waits for the launcher, which leaves when nobody needs it.
+    pub(crate) async fn stop(&mut self) {
+        let launcher = self.pid_of("launcher");
+        let mut server = self.server.take().unwrap();
+        let pid = Pid::from_raw(server.id().unwrap().cast_signed()).unwrap();
+        let _ = kill_process(pid, Signal::TERM);
+        server.wait().await.unwrap();
+        if let Some(launcher) = launcher {
+            until("the launcher leaves", async || {
+                test_kill_process(launcher).is_err()
+            })
+            .await;
+        }
+    }
+
+    /// What server and launcher said.
+    pub(crate) fn log(&self) -> String {
+        let read = |name| std::fs::read_to_string(self.home.path().join(name)).unwrap_or_default();
+        format!(
+            "{}\nlauncher: {}",
+            read("server.log"),
+            read("state/jail/launcher.log")
+        )
+    }
+
+    pub(crate) fn state(&self) -> PathBuf {
+        self.home.path().join("state")
+    }
+
+    pub(crate) fn pid_of(&self, who: &str) -> Option<Pid> {
+        let socket = if who == "server" {
+            "api.sock"
+        } else {
+            "jail/launcher.sock"
+        };
+        listener(&self.state().join(socket))
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        let limits = Limits {
+            connect_ms: 5_000,
+            answer_ms: 20_000,
+            silence_ms: 20_000,
+        };
+        Client::new(Target::Unix(self.state().join("api.sock")), None, limits).unwrap()
+    }
+
+    async fn start(&mut self) {
+        let log = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(self.home.path().join("server.log"))
+            .unwrap();
+        let mut command = program(self.home.path());
+        command.args(["serve", "--private"]).stderr(log);
+        self.server = Some(command.spawn().unwrap());
+        let client = self.client();
+        until("the server answers", async || client.health().await.is_ok()).await;
+    }
+}
+
+/// Waits until something holds.
+pub(crate) async fn until(what: &str, holds: impl AsyncFn() -> bool) {
+    let waiting = async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    assert!(
+        tokio::time::timeout(SOON, waiting).await.is_ok(),
+        "not within {SOON:?}: {what}"
+    );
+}
+
+pub(crate) fn request() -> CreateSandbox {
+    CreateSandbox {
+        image: Some(Image {
+            uri: "host".to_owned(),
+            auth: None,
+        }),
+        entrypoint: Some(["tail", "-f", "/dev/null"].map(str::to_owned).to_vec()),
+        resource_limits: Some([("memory".to_owned(), "256Mi".to_owned())].into()),
+        timeout_s: Some(600),
+        ..CreateSandbox::default()
+    }
+}
+
+/// What `echo` says in a sandbox, if it can be reached.
+pub(crate) async fn echo(client: &Client, id: &SandboxId) -> Option<String> {
+    let command = Some("echo alive".to_owned());
+    let request = CommandRequest {
+        command,
+        ..CommandRequest::default()
+    };
+    let mut running = client.sandbox(id).run(&request).await.ok()?;
+    let mut said = String::new();
+    while let Some(output) = running.next().await.ok()? {
+        if let Output::Stdout(text) = output {
+            said.push_str(&text);
+        }
+    }
+    Some(said)
+}
