@@ -120,10 +120,19 @@ fn steps(orders: &Orders, kit: &Kit, prepared: &Prepared) -> Result<OwnedFd, Ste
     place_descriptors(kit).map_err(step("place descriptors"))
 }
 
+/// The kernel takes no smaller limit of a PID namespace.
+const PID_MAX_LEAST: u64 = 301;
+
 /// The limits that stand in for control groups where there are none.
 fn limit_without_groups(orders: &Orders, prepared: &Prepared) -> Result<(), StepError> {
     if let (Some(most), Some(file)) = (orders.pid_max, &prepared.pid_max) {
-        rustix::io::write(file, most.to_string().as_bytes()).map_err(step("limit processes"))?;
+        let most = most.max(PID_MAX_LEAST).to_string();
+        rustix::io::write(file, most.as_bytes()).map_err(step("limit processes"))?;
+    }
+    if let (Some(most), Some(file)) = (orders.data_max_bytes, &prepared.shm_all) {
+        // Nobody need be attached to such memory, so the launcher could not see who holds it.
+        let pages = (most / rustix::param::page_size() as u64).to_string();
+        rustix::io::write(file, pages.as_bytes()).map_err(step("limit System V memory"))?;
     }
     if orders.data_max_bytes.is_some() {
         let most = Rlimit {

@@ -362,9 +362,9 @@ impl Launcher {
             return;
         }
         let watched = self.slots.values().filter_map(Slot::memory_limit).collect();
-        let too_much = watchdog::look(&watched);
+        let mut too_much = watchdog::look(&watched);
         for slot in self.slots.values_mut() {
-            slot.keep_within(&too_much);
+            slot.keep_within(&mut too_much);
         }
     }
 

@@ -41,8 +41,8 @@ pub fn make(
     )?)
 }
 
-/// A file system in memory that holds so many bytes, and files in proportion: the kernel's memory for
-/// an empty one is not counted against its size.
+/// A file system in memory that holds so many bytes, and files in proportion: the kernel's memory
+/// for an empty one is not counted against its size.
 ///
 /// # Errors
 /// The kernel's, unchanged.

@@ -19,6 +19,9 @@ pub struct Prepared {
     /// Where the process-limit of its namespace is written, opened before it became read-only;
     /// none before kernel 6.14, which has no such limit.
     pub(super) pid_max: Option<OwnedFd>,
+    /// Where the limit of its System V memory is written; none before kernel 5.19, where only the
+    /// host's root may.
+    pub(super) shm_all: Option<OwnedFd>,
     /// The folders of the workshop that go into the root.
     pub(super) views: &'static [&'static str],
 }
@@ -45,8 +48,12 @@ pub fn prepare(
     rustix::process::fchdir(&workshop).map_err(step("enter the workshop"))?;
     hang_devices(devices, workshop.as_fd())?;
     hang_kernel_views(own_network)?;
-    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
-    let pid_max = rustix::fs::openat(CWD, "proc/sys/kernel/pid_max", flags, Mode::empty()).ok();
+    let setting = |name| {
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+        rustix::fs::openat(CWD, name, flags, Mode::empty()).ok()
+    };
+    let pid_max = setting("proc/sys/kernel/pid_max");
+    let shm_all = setting("proc/sys/kernel/shmall");
     masks::apply(workshop.as_fd(), own_network).map_err(step("mask the kernel's files"))?;
     limit_resources().map_err(step("set resource limits"))?;
     privileges::bound(privileges::DAEMON).map_err(step("bound capabilities"))?;
@@ -58,7 +65,11 @@ pub fn prepare(
     } else {
         &["dev", "proc"]
     };
-    Ok(Prepared { pid_max, views })
+    Ok(Prepared {
+        pid_max,
+        shm_all,
+        views,
+    })
 }
 
 fn hang_devices(devices: BorrowedFd<'_>, workshop: BorrowedFd<'_>) -> Result<(), StepError> {

@@ -116,7 +116,8 @@ impl Slot {
         }
     }
 
-    /// The most memory its sandbox may hold, in bytes, where that is limited, and its PID namespace.
+    /// The most memory its sandbox may hold, in bytes, where that is limited, and its PID
+    /// namespace.
     pub(super) fn memory_limit(&self) -> Option<(PathBuf, u64)> {
         match &self.stage {
             Stage::Living(tenant) => {
@@ -127,14 +128,14 @@ impl Slot {
         }
     }
 
-    /// Kills the largest process of its sandbox if that is among those that hold too much.
-    pub(super) fn keep_within(&mut self, too_much: &HashMap<PathBuf, Holding>) {
+    /// Kills the largest processes of its sandbox if that is among those that hold too much.
+    pub(super) fn keep_within(&mut self, too_much: &mut HashMap<PathBuf, Holding>) {
         let Some(tenant) = self.tenant() else { return };
-        let Some((_, namespace)) = &tenant.memory else {
+        let Some((most, namespace)) = &tenant.memory else {
             return;
         };
-        if let Some(holding) = too_much.get(namespace) {
-            holding.kill_largest();
+        if let Some(holding) = too_much.get_mut(namespace) {
+            holding.kill_down_to(*most);
             tenant.starved = true;
         }
     }

@@ -1,9 +1,9 @@
 //! Stands in for a memory limit where no control group can set one: looks, several times a second,
-//! how much each sandbox's processes hold, and kills the largest one of a sandbox that holds too much,
-//! as the kernel would.
+//! how much each sandbox's processes hold, and kills the largest ones of a sandbox that holds too
+//! much, as the kernel would.
 //!
-//! Private memory of one process cannot pass the limit between two looks, because it is limited as a
-//! resource too; see [`crate::enter::Orders`]. Shared memory and files in memory can, by what is
+//! Private memory of one process cannot pass the limit between two looks, because it is limited as
+//! a resource too; see [`crate::enter::Orders`]. Shared memory and files in memory can, by what is
 //! written to them between two looks.
 
 mod memory;
@@ -17,22 +17,26 @@ use rustix::process::{Pid, Signal};
 /// How often processes are looked at while a sandbox is watched.
 pub(super) const LOOK_MS: i64 = 200;
 
-/// Descriptors of one sandbox that are looked at each time, so that nobody can keep the launcher busy
-/// by opening many.
+/// Descriptors of one sandbox that are looked at each time, so that nobody can keep the launcher
+/// busy by opening many.
 const DESCRIPTORS_MAX: usize = 10_000;
 
 /// What the processes of one PID namespace hold.
 #[derive(Debug, Default)]
 pub(super) struct Holding {
     bytes: u64,
-    largest: Option<(u64, Pid)>,
+    each: Vec<(u64, Pid)>,
 }
 
 impl Holding {
-    /// Kills the largest process.
-    pub(super) fn kill_largest(&self) {
-        if let Some((_, pid)) = self.largest {
+    /// Kills the largest processes, until the rest hold no more than `most` bytes.
+    pub(super) fn kill_down_to(&mut self, most: u64) {
+        self.each.sort_unstable_by_key(|(bytes, _)| *bytes);
+        while self.bytes > most
+            && let Some((bytes, pid)) = self.each.pop()
+        {
             let _ = rustix::process::kill_process(pid, Signal::KILL);
+            self.bytes -= bytes;
         }
     }
 
@@ -54,9 +58,7 @@ impl Holding {
                 };
             }
             holding.bytes += bytes;
-            if holding.largest.is_none_or(|(most, _)| bytes > most) {
-                holding.largest = Some((bytes, *pid));
-            }
+            holding.each.push((bytes, *pid));
         }
         holding
     }
@@ -69,8 +71,8 @@ pub(super) fn namespace_of(pid: i32) -> Option<PathBuf> {
 
 /// Those of the watched PID namespaces whose processes hold more than their limit in bytes.
 ///
-/// A quick measure that counts shared pages once for each process comes first; only where that is too
-/// much does the kernel have to say who shares what with how many.
+/// A quick measure that counts shared pages once for each process comes first; only where that is
+/// too much does the kernel have to say who shares what with how many.
 pub(super) fn look(watched: &HashMap<PathBuf, u64>) -> HashMap<PathBuf, Holding> {
     let mut members: HashMap<PathBuf, Vec<Pid>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -109,7 +111,7 @@ mod tests {
         assert!(
             found
                 .get(&own)
-                .is_some_and(|holding| holding.largest.is_some())
+                .is_some_and(|holding| !holding.each.is_empty())
         );
     }
 
