@@ -49,6 +49,19 @@ demo: build $(VENV)/ready ## a deep agent analyses a CSV in a sandbox (CSV=path,
 	BARCHAN_PROGRAM=$(CURDIR)/target/release/barchan \
 		$(VENV)/bin/python examples/customer-eda $(if $(CSV),--csv '$(CSV)') $(if $(LIVE),--live)
 
+##@ Measure
+
+# The peers are Debian packages, as `.ci/run` names them; one that is missing is told as a failure.
+.PHONY: bench
+bench: build $(VENV)/ready ## figures beside other sandboxes (BENCH="--fifo --only create")
+	$(call say,bench: target/release/barchan-bench)
+	cargo build --locked --release -p barchan-bench
+	mkdir -p target/bench
+	rustc --edition 2024 -O -C target-feature=+crt-static -C panic=abort \
+		-o target/bench/hello bench/hello.rs
+	target/release/barchan-bench run --guests $(BARCHAN_GUESTS_DIR) --hello target/bench/hello \
+		--python $(VENV)/bin/python $(BENCH)
+
 ##@ Test
 
 .PHONY: test

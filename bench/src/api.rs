@@ -1,0 +1,176 @@
+//! The calls that are measured.
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+use crate::http::{Answer, Body, Connection, Take};
+use crate::ticker;
+
+/// What the OpenSandbox clients send when their user names nothing but an image.
+const LIMITS: [(&str, &str); 2] = [("cpu", "1"), ("memory", "2Gi")];
+const ENTRYPOINT: [&str; 3] = ["tail", "-f", "/dev/null"];
+/// The port of a sandbox's daemon.
+const DAEMON_PORT: u16 = 44772;
+/// The file that is moved in and out.
+const FILE: &str = "/workspace/large";
+const BOUNDARY: &str = "a-boundary-that-no-file-holds";
+/// What the file is made of, in bytes.
+pub(crate) const BLOCK_BYTES: usize = 1 << 20;
+
+/// A way to have a command run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Order {
+    /// A script, for the shell that the image has, as all OpenSandbox clients send it.
+    Script,
+    /// The program `sh` with its arguments.
+    Sh,
+}
+
+impl Order {
+    fn body(self) -> String {
+        match self {
+            Self::Script => json!({"command": "echo hi"}),
+            Self::Sh => json!({"argv": ["sh", "-c", "echo hi"]}),
+        }
+        .to_string()
+    }
+}
+
+/// The body of a create.
+pub(crate) fn order(image: &str) -> String {
+    json!({
+        "image": {"uri": image},
+        "timeout": 600,
+        "resourceLimits": LIMITS.into_iter().collect::<std::collections::BTreeMap<_, _>>(),
+        "entrypoint": ENTRYPOINT,
+        "secureAccess": false,
+    })
+    .to_string()
+}
+
+/// Makes a sandbox; its id.
+pub(crate) fn create(connection: &mut Connection, order: &str) -> Result<String> {
+    let body = Body::Json(order);
+    let answer = connection.call("POST", "/v1/sandboxes", &body, Take::Keep)?;
+    let answer: Value = serde_json::from_slice(&expect(answer, 202)?.body)?;
+    let id = answer.get("id").and_then(Value::as_str);
+    Ok(id.context("the answer names no id")?.to_owned())
+}
+
+/// Runs `echo hi` to the last byte of its answer; the moment of its first output.
+pub(crate) fn command(connection: &mut Connection, id: &str, order: Order) -> Result<Duration> {
+    let path = daemon(id, "command");
+    let body = order.body();
+    let answer = connection.call("POST", &path, &Body::Json(&body), Take::Keep)?;
+    let answer = expect(answer, 200)?;
+    let text = String::from_utf8_lossy(&answer.body);
+    if !text.contains("execution_complete") {
+        bail!("the command did not end well: {text}");
+    }
+    answer
+        .first_output
+        .with_context(|| format!("no output: {text}"))
+}
+
+/// Asks the daemon for a sign of life: the way there and back without a command.
+pub(crate) fn ping(connection: &mut Connection, id: &str) -> Result<()> {
+    let path = daemon(id, "ping");
+    let answer = connection.call("GET", &path, &Body::Nothing, Take::Keep)?;
+    expect(answer, 200).map(drop)
+}
+
+/// Deletes a sandbox.
+pub(crate) fn delete(connection: &mut Connection, id: &str) -> Result<()> {
+    let path = format!("/v1/sandboxes/{id}");
+    let answer = connection.call("DELETE", &path, &Body::Nothing, Take::Keep)?;
+    expect(answer, 204).map(drop)
+}
+
+/// Sends a file of so many mebibytes in.
+pub(crate) fn upload(connection: &mut Connection, id: &str, mebibytes: u64) -> Result<()> {
+    let part = |name: &str, kind: &str| {
+        format!(
+            "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"; \
+             filename=\"{name}\"\r\nContent-Type: {kind}\r\n\r\n"
+        )
+    };
+    let metadata = json!({"path": FILE, "mode": 644});
+    let head = format!(
+        "{}{metadata}\r\n{}",
+        part("metadata", "application/json"),
+        part("file", "application/octet-stream")
+    );
+    let tail = format!("\r\n--{BOUNDARY}--\r\n");
+    let body = Body::Repeated {
+        kind: &format!("multipart/form-data; boundary={BOUNDARY}"),
+        head: head.as_bytes(),
+        block: &block(),
+        times: mebibytes,
+        tail: tail.as_bytes(),
+    };
+    let path = daemon(id, "files/upload");
+    expect(connection.call("POST", &path, &body, Take::Keep)?, 200).map(drop)
+}
+
+/// Fetches the file.
+pub(crate) fn download(connection: &mut Connection, id: &str, mebibytes: u64) -> Result<()> {
+    let path = daemon(id, &format!("files/download?path={FILE}"));
+    let answer = connection.call("GET", &path, &Body::Nothing, Take::Count)?;
+    let (got, sent) = (answer.body_bytes, mebibytes * BLOCK_BYTES as u64);
+    expect(answer, 200)?;
+    if got != sent {
+        bail!("{got} bytes came back of {sent}");
+    }
+    Ok(())
+}
+
+/// Removes the file.
+pub(crate) fn remove(connection: &mut Connection, id: &str) -> Result<()> {
+    let path = daemon(id, &format!("files?path={FILE}"));
+    let answer = connection.call("DELETE", &path, &Body::Nothing, Take::Keep)?;
+    expect(answer, 200).map(drop)
+}
+
+/// From the request for a sandbox to the output of its first command, in milliseconds: of the
+/// request alone, and of both. The sandbox is deleted again.
+pub(crate) fn create_and_use(
+    connection: &mut Connection,
+    order: &str,
+) -> (Result<f64, String>, Result<f64, String>) {
+    let start = ticker::now();
+    let id = match create(connection, order) {
+        Ok(id) => id,
+        Err(error) => return (Err(format!("{error:#}")), Err(format!("{error:#}"))),
+    };
+    let created = ticker::ms_since(start);
+    let used = command(connection, &id, Order::Script);
+    let used = used.map(|moment| moment.saturating_sub(start).as_secs_f64() * 1e3);
+    let gone = delete(connection, &id);
+    let whole = used.and_then(|ms| gone.map(|()| ms));
+    (Ok(created), whole.map_err(|error| format!("{error:#}")))
+}
+
+fn daemon(id: &str, path: &str) -> String {
+    format!("/v1/sandboxes/{id}/proxy/{DAEMON_PORT}/{path}")
+}
+
+fn expect(answer: Answer, status: u16) -> Result<Answer> {
+    if answer.status == status {
+        return Ok(answer);
+    }
+    let text = String::from_utf8_lossy(&answer.body);
+    bail!("status {} instead of {status}: {text}", answer.status)
+}
+
+/// Bytes that no hop can make smaller and no file system can leave out.
+fn block() -> Vec<u8> {
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let words = (0..BLOCK_BYTES / 8).flat_map(|_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    });
+    words.collect()
+}
