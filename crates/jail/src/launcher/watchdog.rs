@@ -100,6 +100,8 @@ pub(super) fn look(watched: &HashMap<PathBuf, u64>) -> HashMap<PathBuf, Holding>
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
 
     use super::*;
 
@@ -128,5 +130,24 @@ mod tests {
         assert!(once >= 1 << 20, "{once}");
         drop((file, other));
         assert!(Holding::of(&[own, own], nothing).bytes <= once - (1 << 20));
+    }
+    #[test]
+    fn the_largest_go_until_the_rest_fits() {
+        let mut sleepers: Vec<_> = (0..3)
+            .map(|_| Command::new("sleep").arg("60").spawn().unwrap())
+            .collect();
+        let pid = |at: usize| Pid::from_child(&sleepers[at]);
+        let mut holding = Holding {
+            bytes: 60,
+            each: vec![(20, pid(0)), (10, pid(1)), (30, pid(2))],
+        };
+        holding.kill_down_to(10);
+        assert_eq!((holding.bytes, holding.each.len()), (10, 1));
+        for killed in [0, 2] {
+            assert_eq!(sleepers[killed].wait().unwrap().signal(), Some(9));
+        }
+        assert!(sleepers[1].try_wait().unwrap().is_none());
+        sleepers[1].kill().unwrap();
+        sleepers[1].wait().unwrap();
     }
 }
