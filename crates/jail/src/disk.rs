@@ -23,6 +23,16 @@ pub struct Maker {
     folder: PathBuf,
 }
 
+/// A disk that was made.
+#[derive(Debug)]
+pub struct Disk {
+    /// Its detached mount.
+    pub mount: OwnedFd,
+    /// The file behind it. Whoever closes it last gives its blocks back to the host's disk, which
+    /// may take long: not the sandbox's last process, whose end others wait for.
+    pub file: OwnedFd,
+}
+
 /// LOOP_CTL_GET_FREE and LOOP_CONFIGURE of linux/loop.h.
 const LOOP_CTL_GET_FREE: u64 = 0x4C82;
 const LOOP_CONFIGURE: u64 = 0x4C0A;
@@ -68,12 +78,12 @@ impl Maker {
         })
     }
 
-    /// A detached mount of a new file system of `size_bytes`, with the folders `upper` and `work`
-    /// that belong to `owner`.
+    /// A new file system of `size_bytes`, with the folders `upper` and `work` that belong to
+    /// `owner`.
     ///
     /// # Errors
     /// Without mke2fs, loop devices or the right to mount; the message names the step.
-    pub fn make(&self, size_bytes: u64, owner: u32) -> io::Result<OwnedFd> {
+    pub fn make(&self, size_bytes: u64, owner: u32) -> io::Result<Disk> {
         let template = self
             .template(size_bytes)
             .map_err(at("make a file system"))?;
@@ -84,7 +94,10 @@ impl Maker {
         let mount = mount_ext4(&path).map_err(at("mount the disk"))?;
         drop(device);
         add_folders(&mount, owner).map_err(at("prepare the disk"))?;
-        Ok(mount)
+        Ok(Disk {
+            mount,
+            file: file.into(),
+        })
     }
 
     /// An empty file system of this size, made once.

@@ -111,6 +111,8 @@ struct Launcher {
 enum WorkshopClient {
     /// The slot that gets a disk.
     Slot(u32),
+    /// Nobody: a disk was let go.
+    Nobody,
     /// The caller who had a tree settled.
     Caller(Caller),
 }

@@ -8,8 +8,9 @@ use std::path::Path;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
+use crate::disk::{Disk, Maker};
 use crate::sys::{self, Cloned};
-use crate::{disk, frames, tree};
+use crate::{frames, tree};
 
 /// What the workshop can do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -22,6 +23,8 @@ pub enum Task {
         /// Host id of the sandbox's root.
         owner: u32,
     },
+    /// Let go of the disk whose file comes along.
+    Free,
     /// Shift the owners of the tree that comes along: those from `base` up to 0 and up.
     Settle {
         /// Host id that becomes 0.
@@ -64,17 +67,23 @@ impl Workshop {
         frames::send(self.channel.as_fd(), &serde_json::to_vec(task)?, &fds)
     }
 
-    /// The next answer, if there is one: the mount that was made, or nothing to hand over.
+    /// The next answer, if there is one: the disk that was made, or nothing to hand over.
     ///
     /// # Errors
     /// When the workshop is gone.
-    pub fn answer(&self) -> io::Result<Option<Result<Option<OwnedFd>, String>>> {
+    pub fn answer(&self) -> io::Result<Option<Result<Option<Disk>, String>>> {
         match frames::receive(&self.channel, false) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(error),
             Ok(None) => Err(io::ErrorKind::BrokenPipe.into()),
             Ok(Some((bytes, fds))) => Ok(Some(match serde_json::from_slice::<Ended>(&bytes)? {
-                None => Ok(fds.into_iter().next()),
+                None => {
+                    let mut fds = fds.into_iter();
+                    Ok(fds
+                        .next()
+                        .zip(fds.next())
+                        .map(|(mount, file)| Disk { mount, file }))
+                }
                 Some(reason) => Err(reason),
             })),
         }
@@ -85,7 +94,7 @@ impl Workshop {
 fn work(channel: &OwnedFd, disks: &Path) -> ! {
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     let _ = rustix::thread::set_name(c"barchan-work");
-    let maker = disk::Maker::new(disks);
+    let maker = Maker::new(disks);
     while let Ok(Some((bytes, fds))) = frames::receive(channel, true) {
         let done = match (serde_json::from_slice(&bytes), &maker) {
             (Ok(Task::Disk { bytes, owner }), Ok(maker)) => maker.make(bytes, owner).map(Some),
@@ -93,6 +102,8 @@ fn work(channel: &OwnedFd, disks: &Path) -> ! {
                 .first()
                 .map_or(Ok(()), |tree| tree::shift_owners(tree, base))
                 .map(|()| None),
+            // Closing it, below, is all there is to do.
+            (Ok(Task::Free), _) => Ok(None),
             (Err(error), _) => Err(error.into()),
             (_, Err(error)) => Err(io::Error::new(error.kind(), error.to_string())),
         };
@@ -100,7 +111,11 @@ fn work(channel: &OwnedFd, disks: &Path) -> ! {
             Ok(made) => (None, made),
             Err(error) => (Some(error.to_string()), None),
         };
-        let fds: Vec<_> = made.iter().map(AsFd::as_fd).collect();
+        drop(fds);
+        let fds: Vec<_> = made
+            .iter()
+            .flat_map(|disk| [disk.mount.as_fd(), disk.file.as_fd()])
+            .collect();
         let report = serde_json::to_vec(&ended).unwrap_or_default();
         if frames::send(channel.as_fd(), &report, &fds).is_err() {
             break;

@@ -20,6 +20,8 @@ pub(super) struct Slot {
     pub(super) ready: bool,
     /// A mounted disk, and its size in bytes.
     pub(super) disk: Option<(OwnedFd, u64)>,
+    /// The file behind the disk, also once the mount is the sandbox's.
+    pub(super) disk_file: Option<OwnedFd>,
     /// A disk of this size is being made.
     pub(super) ordered_bytes: Option<u64>,
     pub(super) stage: Stage,
@@ -71,6 +73,7 @@ impl Slot {
             blank,
             ready: false,
             disk: None,
+            disk_file: None,
             ordered_bytes: None,
             stage: Stage::Spare,
         }

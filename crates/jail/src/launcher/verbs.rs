@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 
 use super::create::Caller;
 use super::slot::{Ended, Slot, Stage, Tenant};
 use super::{FAILURES_MAX, Launcher, WorkshopClient, state};
+use crate::disk::Disk;
 use crate::enter::StepError;
 use crate::proto::{Answer, Failure, FailureKind, Phase, Request, Status};
 use crate::workshop::Task;
@@ -212,7 +214,13 @@ impl Launcher {
             return;
         };
         let phase = slot.reap();
-        let Slot { blank, stage, .. } = slot;
+        let Slot {
+            blank,
+            stage,
+            disk_file,
+            ..
+        } = slot;
+        self.free_disk(disk_file.as_ref());
         if !blank.group.remove() {
             self.stale_groups.push(blank.group);
         }
@@ -264,11 +272,13 @@ impl Launcher {
         }
     }
 
-    fn deliver(&mut self, answer: Result<Option<std::os::fd::OwnedFd>, String>) {
+    fn deliver(&mut self, answer: Result<Option<Disk>, String>) {
         match (self.tasks.pop_front(), answer) {
             (Some(WorkshopClient::Slot(number)), Ok(Some(disk))) => {
                 if let Some(slot) = self.slots.get_mut(&number) {
-                    slot.disk = slot.ordered_bytes.take().map(|bytes| (disk, bytes));
+                    slot.disk = slot.ordered_bytes.take().map(|bytes| (disk.mount, bytes));
+                    let old = slot.disk_file.replace(disk.file);
+                    self.free_disk(old.as_ref());
                     self.go_on(number);
                 }
             }
@@ -286,7 +296,14 @@ impl Launcher {
                 self.clients
                     .send(caller, failed(FailureKind::Start, &words));
             }
-            (None, _) => {}
+            (Some(WorkshopClient::Nobody) | None, _) => {}
+        }
+    }
+
+    /// Has a disk's blocks given back by the workshop, which nobody waits for.
+    fn free_disk(&mut self, file: Option<&OwnedFd>) {
+        if file.is_some() && self.workshop.ask(&Task::Free, file).is_ok() {
+            self.tasks.push_back(WorkshopClient::Nobody);
         }
     }
 

@@ -131,6 +131,7 @@ mod tests {
         drop((file, other));
         assert!(Holding::of(&[own, own], nothing).bytes <= once - (1 << 20));
     }
+
     #[test]
     fn the_largest_go_until_the_rest_fits() {
         let mut sleepers: Vec<_> = (0..3)
