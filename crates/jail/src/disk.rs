@@ -39,6 +39,9 @@ const LOOP_CONFIGURE: u64 = 0x4C0A;
 /// LO_FLAGS_AUTOCLEAR: the device lets its file go with its last user.
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 
+/// Templates that are kept, one for each size.
+const TEMPLATES_MAX: usize = 16;
+
 /// `struct loop_config` of linux/loop.h.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -125,13 +128,27 @@ impl Maker {
             .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
             .output()?;
         if !made.status.success() {
+            let _ = fs::remove_file(&unfinished);
             let words = String::from_utf8_lossy(&made.stderr).trim().to_owned();
             return Err(io::Error::other(format!(
                 "mke2fs of {size_bytes} bytes: {words}"
             )));
         }
+        self.forget_some();
         fs::rename(&unfinished, &path)?;
         File::open(&path)
+    }
+
+    /// Removes templates when there are many: callers choose sizes, and must not fill the state
+    /// directory by it. One that is needed again costs one run of mke2fs.
+    fn forget_some(&self) {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let templates = entries.map(|entry| entry.path());
+        let templates =
+            templates.filter(|path| path.extension().is_some_and(|kind| kind == "ext4"));
+        for path in templates.skip(TEMPLATES_MAX - 1) {
+            let _ = fs::remove_file(path);
+        }
     }
 
     /// A file without a name that holds what the template holds, holes included.

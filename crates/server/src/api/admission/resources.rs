@@ -11,6 +11,13 @@ use crate::api::errors::Refusal;
 /// Least memory in which a sandbox starts at all, in bytes.
 const MEMORY_BYTES_MIN: u64 = 6 * 1024 * 1024;
 
+/// Least size of a writable layer, in bytes: below it a file system is all bookkeeping.
+const DISK_BYTES_MIN: u64 = 16 * 1024 * 1024;
+/// Least number of processes: the daemon's threads, the entrypoint, a command and its child.
+const PIDS_MIN: u64 = 8;
+/// PID_MAX_LIMIT of Linux on 64-bit machines.
+const PIDS_MAX: u64 = 4_194_304;
+
 /// The kinds of limits: name on the wire, place in `Limits`, whether the host can enforce it.
 type Kind = (
     &'static str,
@@ -54,14 +61,7 @@ impl Admission {
             pids: read("pids", asked.get("pids"), resources::count)?.or(self.default.pids),
             disk_bytes: read("disk", disk, resources::bytes)?.or(self.default.disk_bytes),
         };
-        if limits
-            .memory_bytes
-            .is_some_and(|bytes| bytes < MEMORY_BYTES_MIN)
-        {
-            return Err(Refusal::parameter(
-                "resourceLimits.memory: a sandbox needs at least 6Mi",
-            ));
-        }
+        possible(&limits)?;
         self.within(&limits, host)?;
         Ok(limits)
     }
@@ -84,6 +84,25 @@ impl Admission {
         }
         Ok(())
     }
+}
+
+/// Refuses what no sandbox can start with, or no kernel accept.
+fn possible(limits: &Limits) -> Result<(), Refusal> {
+    let below = |limit: Option<u64>, min: u64| limit.is_some_and(|limit| limit < min);
+    let refuse = |words: &str| Err(Refusal::parameter(format!("resourceLimits.{words}")));
+    if below(limits.memory_bytes, MEMORY_BYTES_MIN) {
+        return refuse("memory: a sandbox needs at least 6Mi");
+    }
+    if below(limits.disk_bytes, DISK_BYTES_MIN) {
+        return refuse("disk: a sandbox needs at least 16Mi");
+    }
+    if below(limits.pids, PIDS_MIN) {
+        return refuse("pids: a sandbox needs at least 8, for its daemon and one command");
+    }
+    if limits.pids.is_some_and(|pids| pids > PIDS_MAX) {
+        return refuse("pids: no kernel counts more than 4194304");
+    }
+    Ok(())
 }
 
 fn unreadable(name: &str, text: &str) -> Refusal {
