@@ -1,4 +1,6 @@
 //! Sandboxes on this host, made by the real launcher.
 
+mod escape;
 mod start;
+mod traces;
 pub(crate) mod world;

@@ -11,6 +11,8 @@ use barchan_testkit::guests;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
+use super::traces::Traces;
+
 /// Longest time for anything that a test waits for.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -18,12 +20,14 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct World {
     pub(crate) native: Arc<Native>,
     pub(crate) state: TempDir,
+    traces: Traces,
     _task: JoinSet<()>,
 }
 
 impl World {
     pub(crate) async fn new() -> Self {
         let state = tempfile::tempdir().unwrap();
+        let traces = Traces::before(state.path());
         let settings = Settings {
             state: state.path().to_owned(),
             jail: guests::program("barchan-jail"),
@@ -38,14 +42,20 @@ impl World {
         Self {
             native,
             state,
+            traces,
             _task: task,
         }
     }
 
     /// Runs a shell script as a sandbox's entrypoint to its end.
     pub(crate) async fn run(&self, script: &str, limits: Limits) -> (EndReason, String) {
+        self.run_plan(plan("host", &["/bin/sh", "-c", script], limits))
+            .await
+    }
+
+    /// Runs a sandbox to its end.
+    pub(crate) async fn run_plan(&self, plan: Plan) -> (EndReason, String) {
         let mut changes = self.native.watch();
-        let plan = plan("host", &["/bin/sh", "-c", script], limits);
         let id = plan.id.clone();
         self.native.create(plan).await.unwrap();
         let ended = tokio::time::timeout(PATIENCE, async {
@@ -74,9 +84,15 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         let native = Arc::clone(&self.native);
+        self.traces.note(native.launcher_pid());
+        let traces = &self.traces;
         tokio::task::block_in_place(|| {
             tokio::runtime::Handle::current().block_on(async move {
                 let _ = native.close().await;
+                // A test that failed has said enough.
+                if !std::thread::panicking() {
+                    traces.vanish().await;
+                }
             });
         });
     }

@@ -1,0 +1,72 @@
+//! The host's processes, the daemon that is PID 1, and what a process may take for itself.
+
+use std::fs::File;
+
+use rustix::fs::SealFlags;
+use serde_json::json;
+
+use super::arena::Arena;
+use super::row::{Host, Namespaces, Root, Row, row};
+use crate::native::traces::{daemons_of, group_of};
+use crate::native::world::World;
+
+const PROCESSES: [Row; 27] = [
+    row("see_host_process", "held", Host),
+    row("signal_host_process", "ESRCH", Host),
+    row("read_host_environ", "ENOENT", Host),
+    row("trace_init", "EPERM", Namespaces),
+    row("read_memory_of_init", "EPERM", Namespaces),
+    row("write_memory_of_init", "EPERM", Namespaces),
+    row("steal_descriptor", "ENOSYS", Namespaces),
+    row("seize_program_of_init", "EACCES", Namespaces),
+    row("read:/proc/1/environ", "EACCES", Namespaces),
+    row("read:/proc/1/maps", "EACCES", Namespaces),
+    row("read:/proc/1/mem", "EACCES", Namespaces),
+    row("write:/proc/1/mem", "EACCES", Namespaces),
+    row("read_link:/proc/1/fd/0", "EACCES", Namespaces),
+    row("read_link:/proc/1/cwd", "EACCES", Namespaces),
+    row("read_link:/proc/1/root", "EACCES", Namespaces),
+    row("read_link:/proc/1/exe", "EACCES", Namespaces),
+    row("list_folder:/proc/1/root/", "EACCES", Namespaces),
+    row("join_namespace:uts", "EACCES", Namespaces),
+    row("join_namespace:mnt", "EACCES", Namespaces),
+    row("join_own_namespace:uts", "ENOSYS", Namespaces),
+    row("hide_from_the_killer", "EACCES", Root).unless("EACCES"),
+    row("run_in_real_time", "EPERM", Root),
+    row("run_first", "EACCES EPERM", Root),
+    row("raise_limit", "EPERM", Root).unless("EPERM"),
+    row("hold_capability", "held", Root),
+    row("inherit_descriptor", "held", Host),
+    row("escape_own_group", "ENOENT", Root),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_outside_and_the_daemon_are_out_of_reach() {
+    let mut arena = Arena::new().await;
+    arena.world.create("host").await.unwrap();
+    let group = group_of(daemon_of(&arena.world));
+    let group = group.unwrap_or_else(|| "/sys/fs/cgroup/none".into());
+    arena.facts.set("neighbour_group", json!(group));
+    arena.check(&PROCESSES).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_daemon_runs_from_memory_that_nobody_can_change() {
+    let world = World::new().await;
+    world.create("host").await.unwrap();
+    let program = format!("/proc/{}/exe", daemon_of(&world));
+    let seals = |file: &File| rustix::fs::fcntl_get_seals(file).unwrap();
+    let wanted = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
+    assert_eq!(seals(&File::open(program).unwrap()) & wanted, wanted);
+    let flags = rustix::fs::MemfdFlags::ALLOW_SEALING;
+    let unsealed = File::from(rustix::fs::memfd_create("control", flags).unwrap());
+    assert!(
+        !seals(&unsealed).intersects(wanted),
+        "the control is sealed"
+    );
+}
+
+/// The daemon of a world's only sandbox.
+fn daemon_of(world: &World) -> u32 {
+    daemons_of(world.native.launcher_pid())[0]
+}
