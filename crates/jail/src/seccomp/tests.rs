@@ -159,6 +159,7 @@ fn what_reaches_deep_into_the_kernel_is_not_listed() {
         libc::SYS_open_by_handle_at,
         libc::SYS_init_module,
         libc::SYS_kexec_load,
+        libc::SYS_vmsplice,
     ] {
         assert_eq!(answer(number, [0; 6]), errno(libc::ENOSYS), "call {number}");
     }
