@@ -279,7 +279,7 @@ async fn processes_that_resist_end_with_their_sandbox() {
         setsid sh -c 'trap \"\" TERM HUP; sleep 1000 & sleep 1000' & \
         (setsid sleep 1000 &) ; \
         sh -c 'kill -STOP $$' & \
-        python3 -c 'import os,time\nif os.fork() == 0:\n os.setsid()\n os.fork()\n time.sleep(1000)' & \
+        (setsid sh -c 'sleep 1000 & sleep 1000 & wait' &) ; \
         sleep 1000; sleep 1000";
     let plan = plan("host", &["/bin/sh", "-c", stubborn], NONE);
     let id = plan.id.clone();

@@ -161,7 +161,9 @@ def missing_calls(_facts, numbers):
     # Without a terminal that one of them could hang up.
     os.setsid()
     missing = []
-    for number in range(int(numbers)):
+    # vfork's child would run on the stack of its parent.
+    vfork = by_machine(58, -1)
+    for number in set(range(int(numbers))) - {vfork}:
         child = os.fork()
         if child == 0:
             try:
@@ -169,11 +171,12 @@ def missing_calls(_facts, numbers):
             except OSError as error:
                 os._exit(error.errno == errno.ENOSYS)
             os._exit(0)
-        end = time.monotonic() + 1
+        end = time.monotonic() + 0.3
         while not (status := os.waitpid(child, os.WNOHANG))[0]:
+            time.sleep(0.0005)
             # A call that waits is there.
             if time.monotonic() > end:
                 os.kill(child, signal.SIGKILL)
         if status[1] == 1 << 8:
             missing.append(number)
-    return json.dumps(missing)
+    return json.dumps(sorted(missing))
