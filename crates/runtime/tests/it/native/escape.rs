@@ -11,6 +11,7 @@ mod arena;
 mod facts;
 mod files;
 mod filter;
+mod images;
 mod kernel;
 mod limits;
 mod processes;
