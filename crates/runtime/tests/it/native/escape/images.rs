@@ -25,7 +25,8 @@ async fn an_image_that_has_a_link_for_a_place_is_refused() {
         world.native.delete(&made.id).await.unwrap();
         for target in [down, &up, "/proc/self/fd/4", "/proc/1/root"] {
             replace(&world, place, |path| symlink(target, path).unwrap());
-            let error = world.create("host").await.unwrap_err();
+            let made = world.create("host").await;
+            let error = made.expect_err(&format!("{place} leads to {target}"));
             assert_eq!(error.kind, ErrorKind::StartFailed, "{place} to {target}");
             assert!(world.native.list().await.unwrap().is_empty());
             let found = fs::read_dir(outside.path()).unwrap().count();
