@@ -163,7 +163,7 @@ impl Launcher {
 
     /// Gives the process its orders.
     fn send_in(&mut self, slot: &mut Slot) {
-        let Stage::Claimed(job) = std::mem::replace(&mut slot.stage, Stage::Spare) else {
+        let Stage::Claimed(job) = std::mem::replace(&mut slot.stage, Stage::Spent) else {
             return;
         };
         match self.furnish(slot, &job.spec) {

@@ -38,6 +38,8 @@ pub(super) enum Stage {
     Entering(Box<Job>, Tenant),
     /// The sandbox's daemon runs in it.
     Living(Tenant),
+    /// It failed and is about to end: nobody's any more, and nobody's again.
+    Spent,
 }
 
 /// A sandbox.
@@ -115,7 +117,7 @@ impl Slot {
     fn tenant(&mut self) -> Option<&mut Tenant> {
         match &mut self.stage {
             Stage::Living(tenant) | Stage::Entering(_, tenant) => Some(tenant),
-            Stage::Spare | Stage::Claimed(_) => None,
+            Stage::Spare | Stage::Claimed(_) | Stage::Spent => None,
         }
     }
 

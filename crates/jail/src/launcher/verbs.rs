@@ -117,7 +117,7 @@ impl Launcher {
                 tenant.deleting.push(caller);
                 None
             }
-            Stage::Claimed(_) | Stage::Spare => Some(Answer::Done),
+            Stage::Claimed(_) | Stage::Spare | Stage::Spent => Some(Answer::Done),
         }
     }
 
@@ -194,13 +194,13 @@ impl Launcher {
         let Some(mut slot) = self.slots.remove(&number) else {
             return;
         };
-        match std::mem::replace(&mut slot.stage, Stage::Spare) {
+        match std::mem::replace(&mut slot.stage, Stage::Spent) {
             Stage::Claimed(job) | Stage::Entering(job, _) => {
                 self.by_id.remove(&job.spec.id);
                 self.forget_folder(&job.spec.id);
                 self.refuse_start(&job, words);
             }
-            Stage::Spare | Stage::Living(_) => {}
+            Stage::Spare | Stage::Living(_) | Stage::Spent => {}
         }
         self.note_failure(words);
         self.slots.insert(number, slot);
@@ -225,7 +225,7 @@ impl Launcher {
             self.stale_groups.push(blank.group);
         }
         match stage {
-            Stage::Spare => {}
+            Stage::Spare | Stage::Spent => {}
             Stage::Claimed(job) => {
                 self.by_id.remove(&job.spec.id);
                 self.refuse_start(&job, "its process ended before it was started");
