@@ -57,6 +57,9 @@ impl Default for Options {
 
 /// Spares that failed in a row before the launcher stops making more until one is asked for.
 const FAILURES_MAX: u32 = 3;
+/// How long nothing must happen before a missing spare is made: about what a create and the first
+/// command take, so that the making does not take the processor from them.
+const REFILL_QUIET_MS: i64 = 8;
 /// How long the launcher stays without callers and sandboxes.
 const IDLE_MS: i64 = 5_000;
 
@@ -236,11 +239,13 @@ impl Launcher {
         Ok(events.is_empty())
     }
 
-    /// How long the loop may sleep: not at all while spares are missing, so that requests go first
-    /// and spares are made in the gaps.
+    /// How long the loop may sleep. Requests go first and spares are made in the gaps: a short gap
+    /// will do while few are left, else it must be quiet for longer.
     fn patience_ms(&self) -> i64 {
+        let spares = self.spares();
         match (self.wants_spare(), self.stale_groups.is_empty()) {
-            (true, _) => 0,
+            (true, _) if spares * 2 < self.options.blanks => 0,
+            (true, _) => REFILL_QUIET_MS,
             (false, true) if !self.is_watching() => 1000,
             (false, _) => watchdog::LOOK_MS,
         }
@@ -288,9 +293,12 @@ impl Launcher {
         self.clients.is_empty() && self.by_id.is_empty() && self.waiting.is_empty()
     }
 
+    fn spares(&self) -> usize {
+        self.slots.values().filter(|slot| slot.is_spare()).count()
+    }
+
     fn wants_spare(&self) -> bool {
-        let spares = self.slots.values().filter(|slot| slot.is_spare()).count();
-        self.failures < FAILURES_MAX && spares < self.options.blanks
+        self.failures < FAILURES_MAX && self.spares() < self.options.blanks
     }
 
     /// Makes one spare if one is missing.
