@@ -27,7 +27,7 @@ pub(crate) struct Options {
     /// The program under test
     #[arg(long, default_value = "target/release/barchan", value_name = "FILE")]
     pub(crate) barchan: PathBuf,
-    /// The folder with barchan-jail and barchan-execd, for calls without a server
+    /// The folder with barchan-jail and barchan-execd, for servers and for calls without one
     #[arg(long, value_name = "DIR")]
     pub(crate) guests: PathBuf,
     /// The static program that sandboxes without a server run

@@ -198,9 +198,10 @@ fn alive(process: &host::Process) -> bool {
 /// The program under test, with nothing of the caller's environment that would change it.
 fn program(options: &Options) -> Command {
     let mut command = Command::new(&options.barchan);
-    for name in ["SERVER", "API_KEY", "STATE_DIR", "LOG", "GUESTS_DIR"] {
+    for name in ["SERVER", "API_KEY", "STATE_DIR", "LOG"] {
         command.env_remove(format!("BARCHAN_{name}"));
     }
+    command.env("BARCHAN_GUESTS_DIR", &options.guests);
     command.stdin(Stdio::null()).stdout(Stdio::null());
     command
 }
