@@ -6,6 +6,7 @@
 //! while it is still a spare, because a lone attach waits some 12 ms for the kernel.
 
 mod probe;
+mod record;
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -80,34 +81,31 @@ impl Hierarchies {
         Ok(group)
     }
 
-    /// Ends what runs in groups that an earlier launcher of this state directory left, and removes
-    /// them. Its sandboxes died with it; this is for what a crash can leave between two steps.
+    /// Ends what runs in groups that an earlier launcher of this state directory left, here or in
+    /// another group than ours, and removes them. Its sandboxes died with it; this is for what a
+    /// crash can leave between two steps.
     pub fn remove_orphans(&self) {
-        for hierarchy in &self.0 {
-            let Ok(entries) = fs::read_dir(&hierarchy.parent) else {
-                continue;
-            };
-            for entry in entries.flatten().filter(|entry| entry.path().is_dir()) {
-                kill_all(&entry.path());
-                let group = Group {
-                    places: vec![(hierarchy.kind, entry.path())],
-                };
-                retry_busy(|| {
-                    if group.remove() {
-                        Ok(())
-                    } else {
-                        Err(Errno::BUSY)
-                    }
-                });
-            }
+        let own = self.parents();
+        let file = Path::new(record::FILE);
+        for parent in record::elsewhere(file, &own) {
+            clear(&parent);
+            let _ = fs::remove_dir(&parent);
         }
+        own.iter().for_each(|parent| clear(parent));
+        record::write(file, &own);
     }
 
     /// Removes the folders themselves, once no group is left in them.
     pub fn remove(&self) {
-        for hierarchy in &self.0 {
-            let _ = fs::remove_dir(&hierarchy.parent);
+        for parent in self.parents() {
+            let _ = fs::remove_dir(parent);
         }
+        let _ = fs::remove_file(record::FILE);
+    }
+
+    fn parents(&self) -> Vec<&Path> {
+        let parents = self.0.iter().map(|hierarchy| hierarchy.parent.as_path());
+        parents.collect()
     }
 }
 
@@ -242,6 +240,21 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
         .open(path)
         .and_then(|mut file| file.write_all(text.as_bytes()));
     done.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+}
+
+/// Ends what runs in the groups of a folder, and removes them.
+fn clear(parent: &Path) {
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    for group in entries
+        .map(|entry| entry.path())
+        .filter(|path| path.is_dir())
+    {
+        kill_all(&group);
+        retry_busy(|| match fs::remove_dir(&group) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Err(Errno::BUSY),
+            _ => Ok(()),
+        });
+    }
 }
 
 fn kill_all(group: &Path) {
