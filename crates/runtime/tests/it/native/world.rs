@@ -26,7 +26,11 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn new() -> Self {
-        let state = tempfile::tempdir().unwrap();
+        Self::at(tempfile::tempdir().unwrap()).await
+    }
+
+    /// A runtime with this state directory.
+    pub(crate) async fn at(state: TempDir) -> Self {
         let traces = Traces::before(state.path());
         let settings = Settings {
             state: state.path().to_owned(),
