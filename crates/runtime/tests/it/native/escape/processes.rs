@@ -1,6 +1,7 @@
 //! The host's processes, the daemon that is PID 1, and what a process may take for itself.
 
-use std::fs::File;
+use std::fs::{self, File};
+use std::path::PathBuf;
 
 use rustix::fs::SealFlags;
 use serde_json::json;
@@ -64,6 +65,31 @@ async fn the_daemon_runs_from_memory_that_nobody_can_change() {
         !seals(&unsealed).intersects(wanted),
         "the control is sealed"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_daemon_holds_nothing_of_the_host() {
+    let world = World::new().await;
+    world.create("host").await.unwrap();
+    let found = host_files_of(daemon_of(&world));
+    assert!(found.is_empty(), "{found:?}");
+    let launcher = host_files_of(world.native.launcher_pid());
+    let lock = world.state.path().join("jail/lock");
+    assert!(launcher.contains(&lock), "the control: {launcher:?}");
+}
+
+/// The files and folders that a process has open, but for files in memory.
+fn host_files_of(pid: u32) -> Vec<PathBuf> {
+    let open = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+    let has_place = |path: &PathBuf| {
+        let kind = fs::metadata(path).unwrap().file_type();
+        kind.is_file() || kind.is_dir()
+    };
+    let found = open.map(|entry| entry.unwrap().path()).filter(has_place);
+    let leads = found.map(|path| fs::read_link(path).unwrap());
+    leads
+        .filter(|path| !path.to_string_lossy().starts_with("/memfd:"))
+        .collect()
 }
 
 /// The daemon of a world's only sandbox.
