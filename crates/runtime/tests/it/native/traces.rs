@@ -13,8 +13,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The daemons of a launcher's sandboxes, as the host numbers them.
 pub(crate) fn daemons_of(launcher: u32) -> Vec<u32> {
     let is_daemon = |pid: &u32| {
-        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        words.starts_with(b"barchan-execd\0")
+        let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+        name == b"barchan-execd\n"
     };
     children_of(launcher).filter(is_daemon).collect()
 }

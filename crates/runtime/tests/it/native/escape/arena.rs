@@ -98,11 +98,12 @@ impl Arena {
         if attacks.is_empty() {
             return Vec::new();
         }
-        let mark: String = self.facts.token().chars().rev().collect();
-        let order = self.order(
-            attacks,
-            &[("mark", json!(mark)), ("leave_first", json!(true))],
-        );
+        // Only there does what is left go with the namespaces.
+        let more = match control {
+            Control::Namespaces => &self.leave_first()[..],
+            _ => &[],
+        };
+        let order = self.order(attacks, more);
         let run = host_command(control)
             .arg(python())
             .args(["-c", ATTACKS, &order])

@@ -97,18 +97,25 @@ def in_child(work):
     return ("broken", f"ended with status {status:#x}")
 
 
-def main():
-    """Runs what the order names and prints one line of JSON for each attack."""
-    order = json.loads(sys.argv[1])
-    facts = order["facts"]
-    if facts.get("leave_first"):
-        ATTACKS["leave"](facts, "")
-    if facts.get("stay"):
-        print("left", flush=True)
-        signal.pause()
-    for whole in order["attacks"]:
+def run(attacks, facts):
+    """Runs attacks and prints one line of JSON for each."""
+    for whole in attacks:
         name, _, words = whole.partition(":")
         outcome, detail = in_child(lambda: ATTACKS[name](facts, words))
         print(json.dumps({"attack": whole, "outcome": outcome, "detail": detail}), flush=True)
-    if facts.get("leave_first"):
+
+
+def main():
+    """Does what the order says."""
+    order = json.loads(sys.argv[1])
+    facts = order["facts"]
+    if not facts.get("leave_first"):
+        return run(order["attacks"], facts)
+    try:
+        ATTACKS["leave"](facts, "")
+        if facts.get("stay"):
+            print("left", flush=True)
+            signal.pause()
+        return run(order["attacks"], facts)
+    finally:
         ATTACKS["take_back"](facts, "")
