@@ -2,13 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixListener as StdListener;
 use std::path::PathBuf;
 
-use barchan_jail::guest::{BOOT_FD, Boot, LISTENER_FD, LOG_FD};
+use barchan_jail::guest::Boot;
 use barchan_jail::log_ring::Writer;
-use barchan_jail::sys::duplicate_to;
+use barchan_jail::standby;
 use tokio::net::UnixListener;
 
 use crate::config::Config;
@@ -29,17 +28,19 @@ pub(crate) struct Inherited {
     pub(crate) confine: bool,
 }
 
-/// Opens what the configuration names.
+/// Opens what the configuration names; a spare waits here until it is asked for. `None`: it never
+/// will be.
 ///
 /// # Errors
 /// When something of it is missing or broken.
-pub(crate) fn open(config: Config) -> io::Result<Inherited> {
+pub(crate) fn open(config: Config) -> io::Result<Option<Inherited>> {
     match config {
-        Config::Inherited => {
-            let listener = StdListener::from(inherited(LISTENER_FD)?);
-            let boot = File::from(inherited(BOOT_FD)?);
-            let log = File::from(inherited(LOG_FD)?);
-            assemble(listener, boot, Some(log), true)
+        Config::StandBy => {
+            let Some(kit) = standby::enter()? else {
+                return Ok(None);
+            };
+            let listener = StdListener::from(kit.listener);
+            assemble(listener, kit.boot.into(), Some(kit.log.into()), true).map(Some)
         }
         Config::Paths {
             socket,
@@ -49,7 +50,8 @@ pub(crate) fn open(config: Config) -> io::Result<Inherited> {
         } => {
             let log = log.map(|path: PathBuf| File::options().read(true).write(true).open(path));
             let listener = StdListener::bind(socket)?;
-            assemble(listener, File::open(boot)?, log.transpose()?, !unconfined)
+            let boot = File::open(boot)?;
+            assemble(listener, boot, log.transpose()?, !unconfined).map(Some)
         }
     }
 }
@@ -69,11 +71,4 @@ fn assemble(
         log: log.map(Writer::new).transpose()?,
         confine,
     })
-}
-
-/// A descriptor that was inherited under a number. Standard input is the one whose number safe code
-/// may name, and nothing else uses it here, so it serves as the way in.
-fn inherited(number: i32) -> io::Result<OwnedFd> {
-    duplicate_to(number, 0)?;
-    io::stdin().as_fd().try_clone_to_owned()
 }

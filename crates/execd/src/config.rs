@@ -1,14 +1,16 @@
-//! How this program is started: by the launcher with inherited descriptors and no arguments, or by
-//! hand with paths.
+//! How this program is started: by the launcher as a spare that waits for its sandbox, or by hand
+//! with paths.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use barchan_jail::guest::STAND_BY;
+
 /// Where the daemon finds what it needs.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Config {
-    /// As descriptors inherited from the launcher; see `barchan_jail::guest`.
-    Inherited,
+    /// From the launcher, once it asks; see `barchan_jail::standby`.
+    StandBy,
     /// By path, outside the launcher.
     Paths {
         /// Where to listen.
@@ -29,12 +31,12 @@ pub(crate) const USAGE: &str =
 /// Reads the arguments behind the program's name; `None` when they make no sense.
 pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>) -> Option<Config> {
     let (mut socket, mut boot, mut log, mut unconfined) = (None, None, None, false);
-    let mut arguments = arguments.into_iter().peekable();
-    if arguments.peek().is_none() {
-        return Some(Config::Inherited);
-    }
+    let mut arguments = arguments.into_iter();
     while let Some(argument) = arguments.next() {
         match argument.to_str()? {
+            name if name.as_bytes() == STAND_BY.to_bytes() => {
+                return arguments.next().is_none().then_some(Config::StandBy);
+            }
             "--socket" => socket = Some(arguments.next()?.into()),
             "--boot" => boot = Some(arguments.next()?.into()),
             "--log" => log = Some(arguments.next()?.into()),
@@ -57,7 +59,7 @@ mod tests {
     #[test]
     fn arguments_are_all_or_nothing() {
         let read = |text: &str| read(text.split_whitespace().map(OsString::from));
-        assert_eq!(read(""), Some(Config::Inherited));
+        assert_eq!(read("--stand-by"), Some(Config::StandBy));
         let wanted = Config::Paths {
             socket: "/s".into(),
             boot: "/b".into(),
@@ -66,6 +68,8 @@ mod tests {
         };
         assert_eq!(read("--socket /s --boot /b --unconfined"), Some(wanted));
         for text in [
+            "",
+            "--stand-by --socket",
             "--socket /s",
             "--boot /b",
             "--socket",

@@ -47,7 +47,13 @@ fn run(config: config::Config) -> io::Result<i32> {
         .build()?;
     // Every task lives in this set and ends with it, before the program does.
     let tasks = LocalSet::new();
-    let code = tasks.block_on(&runtime, async { init::run(boot::open(config)?).await });
+    // A spare waits inside, so that all this is done when it is asked for.
+    let code = tasks.block_on(&runtime, async {
+        match boot::open(config)? {
+            Some(inherited) => init::run(inherited).await,
+            None => Ok(0),
+        }
+    });
     drop(tasks);
     runtime.shutdown_background();
     code

@@ -1,26 +1,28 @@
 //! Spares: processes that already stand in their namespaces and control groups.
 //!
 //! A blank hides what takes long or waits on the kernel: the network namespace (0.4 ms), joining
-//! the control groups (12 ms when nothing else does), its disk (3 ms). It then needs its orders,
-//! mounts a root, gives up its privileges and becomes the daemon: see [`crate::enter`].
+//! the control groups (12 ms when nothing else does), its disk (3 ms), and the start of the daemon's
+//! program (1 ms), which it becomes before anyone asks. It then needs its orders, mounts a root and
+//! serves: see [`crate::standby`] and [`crate::enter`].
 //!
 //! The launcher makes it with one clone and writes its id maps itself right after (50 µs), so no
 //! further process stands between the two.
 
+use std::ffi::CString;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{CWD, Mode, OFlags};
 use rustix::mount::MountPropagationFlags;
 use rustix::process::{Pid, Signal};
 
 use crate::cgroup::Group;
-use crate::enter::{self, Kit, Orders, Prepared, StepError};
+use crate::enter::{self, Orders, Prepared, StepError};
 use crate::ids::Map;
 use crate::spec::Network;
-use crate::sys::{self, Cloned};
-use crate::{frames, loopback};
+use crate::sys::{self, Cloned, Strings};
+use crate::{frames, guest, loopback};
 
 /// The launcher's side of a blank.
 #[derive(Debug)]
@@ -29,7 +31,7 @@ pub struct Blank {
     pub pid: i32,
     /// Names the process for good.
     pub pidfd: OwnedFd,
-    /// Orders go in, "ready" and failed steps come out; closed by the exec.
+    /// Orders go in, "ready" and failed steps come out; closed once it is in its sandbox.
     pub control: OwnedFd,
     /// Its user namespace, by which layers are id-mapped.
     pub user_namespace: OwnedFd,
@@ -48,13 +50,26 @@ pub const READY: &[u8] = b"ready";
 /// What the launcher says once the id maps are written.
 const MAPPED: &[u8] = b"mapped";
 
-/// Makes a blank, which keeps `devices`, a copy of the prepared /dev that nobody else uses. It is
-/// not ready yet when this returns.
+/// Makes a blank, which keeps `devices`, a copy of the prepared /dev that nobody else uses, and
+/// becomes `program`, the daemon. It is not ready yet when this returns.
 ///
 /// # Errors
 /// When a namespace or a map cannot be made; nothing is left behind then.
-pub fn make(group: Group, map: &Map, network: Network, devices: &OwnedFd) -> io::Result<Blank> {
-    match start(&group, map, network, devices) {
+pub fn make(
+    group: Group,
+    map: &Map,
+    network: Network,
+    devices: &OwnedFd,
+    program: &OwnedFd,
+) -> io::Result<Blank> {
+    let join = group.join_files()?;
+    let given = Given {
+        join: &join,
+        devices,
+        program,
+        network,
+    };
+    match start(&group, map, &given) {
         Ok(Started {
             pid,
             pidfd,
@@ -83,22 +98,14 @@ struct Started {
     user_namespace: OwnedFd,
 }
 
-fn start(group: &Group, map: &Map, network: Network, devices: &OwnedFd) -> io::Result<Started> {
-    let join = group.join_files()?;
+fn start(group: &Group, map: &Map, given: &Given<'_>) -> io::Result<Started> {
     let birth_place = group.birth_place();
     let (ours, theirs) = frames::pair()?;
     let birth_place = birth_place.as_ref().map(AsFd::as_fd);
-    match sys::clone_process(namespaces(network), birth_place)? {
+    match sys::clone_process(namespaces(given.network), birth_place)? {
         Cloned::Child => {
             drop(ours);
-            stand_by(
-                &theirs,
-                &Given {
-                    join: &join,
-                    devices,
-                    network,
-                },
-            )
+            stand_by(&theirs, given)
         }
         Cloned::Parent { pid, pidfd } => {
             let number = pid.as_raw_nonzero().get();
@@ -149,18 +156,26 @@ struct Given<'a> {
     join: &'a [OwnedFd],
     /// A copy of the prepared /dev.
     devices: &'a OwnedFd,
+    /// The in-sandbox daemon, sealed.
+    program: &'a OwnedFd,
     network: Network,
 }
 
-/// The blank's own life: stand, wait for orders, enter.
+/// The blank's own life: stand, and go on as the daemon's program.
 fn stand_by(control: &OwnedFd, given: &Given<'_>) -> ! {
     let failed = match stand(control, given) {
         Err(error) => error,
-        Ok(prepared) => obey(control, &prepared),
+        Ok(prepared) => become_daemon(control, given.program, &prepared),
     };
-    let report = serde_json::to_vec(&failed).unwrap_or_default();
-    let _ = frames::send(control.as_fd(), &report, &[]);
+    report(control, &failed);
     sys::exit_now(1)
+}
+
+/// Tells the launcher of a step that failed.
+pub(crate) fn report(control: &OwnedFd, failed: &StepError) {
+    let report = serde_json::to_vec(failed).unwrap_or_default();
+    // A launcher that is gone takes this process with it.
+    let _ = frames::send(control.as_fd(), &report, &[]);
 }
 
 /// Takes its place and prepares what every sandbox has.
@@ -189,14 +204,13 @@ fn stand(control: &OwnedFd, given: &Given<'_>) -> Result<Prepared, StepError> {
     if own_network {
         loopback::bring_up().map_err(step("bring up loopback"))?;
     }
-    let prepared = enter::prepare(staging.as_fd(), given.devices.as_fd(), own_network)?;
-    frames::send(control.as_fd(), READY, &[]).map_err(step("report"))?;
-    Ok(prepared)
+    enter::prepare(staging.as_fd(), given.devices.as_fd(), own_network)
 }
 
 /// Lets go of everything the launcher had open: other sandboxes' channels, callers, its lock.
 fn keep_only(control: &OwnedFd, given: &Given<'_>) -> io::Result<()> {
-    let kept = [control, given.devices].into_iter().chain(given.join);
+    let kept = [control, given.devices, given.program];
+    let kept = kept.into_iter().chain(given.join);
     sys::close_all_but(&kept.map(AsRawFd::as_raw_fd).collect::<Vec<_>>())
 }
 
@@ -212,51 +226,52 @@ fn become_root() -> io::Result<()> {
     done.map_err(|(step, error)| io::Error::new(error.kind(), format!("{step}: {error}")))
 }
 
-/// Waits for orders and follows them. Returns only when a step failed; a launcher that lets the
-/// blank go closes the channel.
-fn obey(control: &OwnedFd, prepared: &Prepared) -> StepError {
-    let (bytes, fds) = match frames::receive(control, true) {
-        Ok(Some(frame)) => frame,
-        Ok(None) => sys::exit_now(0),
-        Err(error) => return StepError::new("receive orders", &error),
-    };
-    let orders: Orders = match serde_json::from_slice(&bytes) {
-        Ok(orders) => orders,
-        Err(error) => return StepError::new("read orders", &error.into()),
-    };
-    let mut fds = fds.into_iter();
-    let mut next = || {
-        fds.next()
-            .ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))
-    };
-    let kit = (|| {
-        Ok::<_, io::Error>(Kit {
-            program: next()?,
-            listener: next()?,
-            boot: next()?,
-            log: next()?,
-            mounts: Vec::new(),
-        })
-    })();
-    match kit {
-        Ok(kit) => enter::enter(
-            &orders,
-            &Kit {
-                mounts: fds.collect(),
-                ..kit
-            },
-            prepared,
-        ),
-        Err(error) => StepError::new("receive descriptors", &error),
+/// Becomes the daemon's program. Returns only when that failed.
+fn become_daemon(control: &OwnedFd, program: &OwnedFd, prepared: &Prepared) -> StepError {
+    match place_descriptors(control, program, prepared) {
+        Err(error) => StepError::new("place descriptors", &error),
+        Ok(program) => {
+            let argv = [c"barchan-execd", guest::STAND_BY].map(CString::from);
+            let (argv, env) = (Strings::new(&argv), Strings::new(&[]));
+            StepError::new("exec", &sys::exec_file(program.as_fd(), &argv, &env))
+        }
     }
 }
 
-/// Sends a blank its orders. The channel closes by itself when the daemon has been exec'd.
+/// Puts what the program expects at 0 to 5; all else closes with exec. Gives back the program, out
+/// of the way of these numbers.
+fn place_descriptors(
+    control: &OwnedFd,
+    program: &OwnedFd,
+    prepared: &Prepared,
+) -> io::Result<OwnedFd> {
+    let copy = |fd: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(fd, 64);
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    // Only the copy stays: the first of it has one of the numbers below.
+    let null = copy(&rustix::fs::openat(CWD, enter::NULL, flags, Mode::empty())?)?;
+    let (program, control) = (copy(program)?, copy(control)?);
+    let pid_max = prepared.pid_max.as_ref().map(copy).transpose()?;
+    let shm_all = prepared.shm_all.as_ref().map(copy).transpose()?;
+    sys::close_from_on_exec(3);
+    for (source, target) in [
+        (Some(&null), 0),
+        (Some(&null), 1),
+        (Some(&null), 2),
+        (Some(&control), guest::CONTROL_FD),
+        (pid_max.as_ref(), guest::PID_MAX_FD),
+        (shm_all.as_ref(), guest::SHM_ALL_FD),
+    ] {
+        if let Some(source) = source {
+            sys::duplicate_to(source.as_raw_fd(), target)?;
+        }
+    }
+    Ok(program)
+}
+
+/// Sends a blank its orders. It closes the channel once it is in its sandbox.
 ///
 /// # Errors
 /// When the blank is gone.
 pub fn order(blank: &Blank, orders: &Orders, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
-    let mut bytes = Vec::new();
-    bytes.write_all(&serde_json::to_vec(orders)?)?;
-    frames::send(blank.control.as_fd(), &bytes, fds)
+    frames::send(blank.control.as_fd(), &serde_json::to_vec(orders)?, fds)
 }

@@ -1,26 +1,24 @@
 //! Turns a spare process into PID 1 of a sandbox: the steps, in order.
 //!
-//! The process is already in its namespaces and control groups (see [`crate::blank`]). Every mount
-//! below happens in its own mount namespace, so a step that fails is undone by its exit, and the
+//! The process is already in its namespaces and control groups (see [`crate::blank`]) and runs the
+//! daemon's program (see [`crate::standby`]). Every mount below happens in its own mount namespace, so a step that fails is undone by its exit, and the
 //! step's name, errno and remedy go to the launcher.
 
 mod masks;
 mod prepare;
 mod root;
 
-use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use rustix::mount::{MountAttrFlags, UnmountFlags};
-use rustix::process::{Resource, Rlimit, Signal};
+use rustix::process::{Resource, Rlimit};
 use serde::{Deserialize, Serialize};
 
-use crate::sys::{self, Strings};
-use crate::{guest, mounts};
+use crate::mounts;
 
-pub use prepare::{Prepared, prepare};
+pub use prepare::{NULL, Prepared, prepare};
 
 /// What a blank is told, together with the descriptors of [`Kit`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -37,18 +35,18 @@ pub struct Orders {
     pub pid_max: Option<u64>,
     /// Most private data of one process, in bytes, where no control group limits memory.
     pub data_max_bytes: Option<u64>,
+    /// Whether the sandbox has a network namespace of its own, and so may see /sys.
+    pub own_network: bool,
 }
 
 /// The descriptors that come with [`Orders`], in this order.
 #[derive(Debug)]
 pub struct Kit {
-    /// The in-sandbox daemon, sealed.
-    pub program: OwnedFd,
-    /// Its listening socket.
+    /// The daemon's listening socket, made outside.
     pub listener: OwnedFd,
-    /// Its boot file.
+    /// Its boot file: [`crate::guest::Boot`] as JSON.
     pub boot: OwnedFd,
-    /// Its log ring.
+    /// The log ring of the entrypoint's output: see [`crate::log_ring`].
     pub log: OwnedFd,
     /// A disk if one was prepared, then layers, then trees of the host.
     pub mounts: Vec<OwnedFd>,
@@ -93,31 +91,19 @@ fn step<E: Into<io::Error>>(name: &'static str) -> impl Fn(E) -> StepError {
     move |error| StepError::new(name, &error.into())
 }
 
-/// Enters the sandbox and becomes its daemon. Returns only when a step failed.
-pub fn enter(orders: &Orders, kit: &Kit, prepared: &Prepared) -> StepError {
-    match steps(orders, kit, prepared) {
-        Err(error) => error,
-        Ok(program) => {
-            let argv = [CString::from(c"barchan-execd")];
-            let (argv, env) = (Strings::new(&argv), Strings::new(&[]));
-            StepError::new("exec", &sys::exec_file(program.as_fd(), &argv, &env))
-        }
-    }
-}
-
-/// Everything before the exec; gives back the program, out of the way of the numbers below.
-fn steps(orders: &Orders, kit: &Kit, prepared: &Prepared) -> Result<OwnedFd, StepError> {
+/// Enters the sandbox.
+///
+/// # Errors
+/// The step that failed; the process must end then.
+pub fn enter(orders: &Orders, kit: &Kit, prepared: &Prepared) -> Result<(), StepError> {
     let root = root::assemble(orders, kit)?;
     attach_host_trees(orders, kit, root.as_fd())?;
-    for view in prepared.views {
+    for view in prepare::views(orders.own_network) {
         root::move_in(root.as_fd(), view)?;
     }
     mount_tmp(orders, root.as_fd())?;
     limit_without_groups(orders, prepared)?;
-    pivot(root.as_fd())?;
-    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
-        .map_err(step("die with the launcher"))?;
-    place_descriptors(kit).map_err(step("place descriptors"))
+    pivot(root.as_fd())
 }
 
 /// The kernel takes no smaller limit of a PID namespace.
@@ -167,25 +153,4 @@ fn pivot(root: BorrowedFd<'_>) -> Result<(), StepError> {
     rustix::process::pivot_root(".", ".").map_err(step("change the root"))?;
     rustix::mount::unmount(".", UnmountFlags::DETACH).map_err(step("let go of the host's root"))?;
     rustix::process::chdir("/").map_err(step("enter the root"))
-}
-
-/// Puts what the daemon expects at 0 to 5; all else closes with exec.
-fn place_descriptors(kit: &Kit) -> io::Result<OwnedFd> {
-    use rustix::fs::{Mode, OFlags};
-    let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-    let copy = |fd: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(fd, 64);
-    let (program, null, listener) = (copy(&kit.program)?, copy(&null)?, copy(&kit.listener)?);
-    let (boot, log) = (copy(&kit.boot)?, copy(&kit.log)?);
-    sys::close_from_on_exec(3);
-    for (source, target) in [
-        (&null, 0),
-        (&null, 1),
-        (&null, 2),
-        (&listener, guest::LISTENER_FD),
-        (&boot, guest::BOOT_FD),
-        (&log, guest::LOG_FD),
-    ] {
-        sys::duplicate_to(source.as_raw_fd(), target)?;
-    }
-    Ok(program)
 }

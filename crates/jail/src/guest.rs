@@ -1,15 +1,18 @@
 //! How the in-sandbox daemon is started: what it inherits, and where.
 
 use std::collections::BTreeMap;
+use std::ffi::CStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The listening Unix socket, made outside the sandbox.
-pub const LISTENER_FD: i32 = 3;
-/// The boot file: [`Boot`] as JSON.
-pub const BOOT_FD: i32 = 4;
-/// The log ring of the entrypoint's output: see [`crate::log_ring`].
-pub const LOG_FD: i32 = 5;
+/// The argument that tells the daemon's program that it is a spare: see [`crate::standby`].
+pub const STAND_BY: &CStr = c"--stand-by";
+/// The channel to the launcher: orders come in, "ready" and failed steps go out.
+pub const CONTROL_FD: i32 = 3;
+/// Where a limit of processes is written, if the kernel has one per PID namespace.
+pub const PID_MAX_FD: i32 = 4;
+/// Where a limit of System V memory is written, if the kernel lets a sandbox do so.
+pub const SHM_ALL_FD: i32 = 5;
 
 /// What the daemon is told at its start.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

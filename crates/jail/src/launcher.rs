@@ -315,7 +315,7 @@ impl Launcher {
         let map = Map::of_slot(self.ids, number);
         let made = self.groups.create(&number.to_string()).and_then(|group| {
             let devices = mounts::copy(self.devices.as_fd())?;
-            blank::make(group, &map, network, &devices)
+            blank::make(group, &map, network, &devices, &self.program)
         });
         let made = made.and_then(|blank| {
             watch(

@@ -21,6 +21,7 @@ pub mod privileges;
 pub mod proto;
 pub mod seccomp;
 pub mod spec;
+pub mod standby;
 pub mod sys;
 pub mod tree;
 pub mod workshop;

@@ -12,7 +12,7 @@ mod kernel;
 mod process;
 
 pub use descriptors::{
-    close_all_but, close_from, close_from_on_exec, duplicate_above, duplicate_to,
+    adopt, close_all_but, close_from, close_from_on_exec, duplicate_above, duplicate_to,
 };
 pub use kernel::{install_filter, ioctl_number, ioctl_struct, set_mount_attributes};
 pub use process::{

@@ -18,14 +18,14 @@ use crate::{mounts, privileges, sys};
 pub struct Prepared {
     /// Where the process-limit of its namespace is written, opened before it became read-only;
     /// none before kernel 6.14, which has no such limit.
-    pub(super) pid_max: Option<OwnedFd>,
+    pub pid_max: Option<OwnedFd>,
     /// Where the limit of its System V memory is written; none before kernel 5.19, where only the
     /// host's root may.
-    pub(super) shm_all: Option<OwnedFd>,
-    /// The folders of the workshop that go into the root.
-    pub(super) views: &'static [&'static str],
+    pub shm_all: Option<OwnedFd>,
 }
 
+/// The null device, from the workshop.
+pub const NULL: &str = "dev/null";
 /// Size of /dev/shm, in bytes: what containers get by default.
 const SHM_BYTES: u64 = 64 << 20;
 /// Descriptors a process may have open.
@@ -60,16 +60,16 @@ pub fn prepare(
     rustix::thread::set_no_new_privs(true).map_err(step("forbid new privileges"))?;
     rustix::process::umask(Mode::from_raw_mode(0o022));
     sys::default_signals();
-    let views: &[&str] = if own_network {
+    Ok(Prepared { pid_max, shm_all })
+}
+
+/// The folders of the workshop that go into the root.
+pub(super) fn views(own_network: bool) -> &'static [&'static str] {
+    if own_network {
         &["dev", "proc", "sys"]
     } else {
         &["dev", "proc"]
-    };
-    Ok(Prepared {
-        pid_max,
-        shm_all,
-        views,
-    })
+    }
 }
 
 fn hang_devices(devices: BorrowedFd<'_>, workshop: BorrowedFd<'_>) -> Result<(), StepError> {

@@ -221,12 +221,7 @@ impl Launcher {
             data_max_bytes: spec.limits.memory_bytes.filter(|_| !kernel_memory),
             ..orders(spec, in_memory.then_some(default_bytes))
         };
-        let mut fds = vec![
-            self.program.as_fd(),
-            listener.as_fd(),
-            boot.as_fd(),
-            log.as_fd(),
-        ];
+        let mut fds = vec![listener.as_fd(), boot.as_fd(), log.as_fd()];
         fds.extend(trees.iter().map(AsFd::as_fd));
         blank::order(&slot.blank, &orders, &fds)?;
         Ok(Tenant {
@@ -275,6 +270,7 @@ fn orders(spec: &Spec, tmpfs_bytes: Option<u64>) -> Orders {
         tmp_bytes: memory_bytes.map_or(TMP_BYTES, |memory| (memory / 2).max(TMP_BYTES_MIN)),
         pid_max: None,
         data_max_bytes: None,
+        own_network: spec.network == Network::None,
     }
 }
 

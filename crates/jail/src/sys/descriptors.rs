@@ -1,7 +1,7 @@
-//! Descriptors by number, for processes about to exec.
+//! Descriptors by number, for processes about to exec and programs just started.
 
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
 /// Makes `source` available under the number `target`, kept over exec.
 ///
@@ -35,6 +35,20 @@ pub fn duplicate_above(source: RawFd, lowest: RawFd) -> io::Result<RawFd> {
         Err(io::Error::last_os_error())
     } else {
         Ok(copy)
+    }
+}
+
+/// Takes over a descriptor that this process was started with. Only at the start of a program and
+/// once for each number, before anything else could own it.
+///
+/// # Errors
+/// EBADF when there is none of this number.
+pub fn adopt(number: RawFd) -> io::Result<OwnedFd> {
+    let copy = duplicate_above(number, 3)?;
+    // SAFETY: the copy was made above, for us alone; by the precondition nobody owns the original.
+    unsafe {
+        libc::close(number);
+        Ok(OwnedFd::from_raw_fd(copy))
     }
 }
 
