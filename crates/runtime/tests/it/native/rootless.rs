@@ -22,7 +22,7 @@ const UID: u32 = 54_321;
 const MAP_LINES_ENV: &str = "BARCHAN_TEST_MAP_LINES";
 
 /// Longest time for all tests together.
-const PATIENCE: Duration = Duration::from_secs(160);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// What becomes of the host's accounts, and of the process that runs the tests.
 const BECOME: &str = r#"
