@@ -1,9 +1,9 @@
 //! Spares: processes that already stand in their namespaces and control groups.
 //!
 //! A blank hides what takes long or waits on the kernel: the network namespace (0.4 ms), joining
-//! the control groups (12 ms when nothing else does), its disk (3 ms), and the start of the daemon's
-//! program (1 ms), which it becomes before anyone asks. It then needs its orders, mounts a root and
-//! serves: see [`crate::standby`] and [`crate::enter`].
+//! the control groups (12 ms when nothing else does), its disk (3 ms), and the start of the
+//! daemon's program (1 ms), which it becomes before anyone asks. It then needs its orders, mounts a
+//! root and serves: see [`crate::standby`] and [`crate::enter`].
 //!
 //! The launcher makes it with one clone and writes its id maps itself right after (50 µs), so no
 //! further process stands between the two.

@@ -1,8 +1,9 @@
 //! Turns a spare process into PID 1 of a sandbox: the steps, in order.
 //!
 //! The process is already in its namespaces and control groups (see [`crate::blank`]) and runs the
-//! daemon's program (see [`crate::standby`]). Every mount below happens in its own mount namespace, so a step that fails is undone by its exit, and the
-//! step's name, errno and remedy go to the launcher.
+//! daemon's program (see [`crate::standby`]). Every mount below happens in its own mount namespace,
+//! so a step that fails is undone by its exit, and the step's name, errno and remedy go to the
+//! launcher.
 
 mod masks;
 mod prepare;
