@@ -94,9 +94,9 @@ impl Workshop {
 fn work(channel: &OwnedFd, disks: &Path) -> ! {
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     let _ = rustix::thread::set_name(c"barchan-work");
-    let maker = Maker::new(disks);
+    let mut maker = Maker::new(disks);
     while let Ok(Some((bytes, fds))) = frames::receive(channel, true) {
-        let done = match (serde_json::from_slice(&bytes), &maker) {
+        let done = match (serde_json::from_slice(&bytes), &mut maker) {
             (Ok(Task::Disk { bytes, owner }), Ok(maker)) => maker.make(bytes, owner).map(Some),
             (Ok(Task::Settle { base }), _) => fds
                 .first()
