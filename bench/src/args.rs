@@ -76,12 +76,16 @@ pub(crate) enum Part {
     Create,
     /// Commands in a sandbox that runs
     Command,
+    /// Cells in a code context; pip must reach its registry, for the kernel
+    Code,
     /// The runtime without a server, beside other sandboxes
     Library,
     /// Sandboxes per second
     Rate,
     /// A large file in and out
     Transfer,
+    /// The file tools of agents, and a search beside ripgrep
+    Tools,
     /// Memory of idle sandboxes
     Idle,
 }

@@ -1,10 +1,12 @@
 //! What is measured, in which order.
 
+mod code;
 mod command;
 mod create;
 mod idle;
 mod library;
 mod rate;
+mod tools;
 mod transfer;
 
 use std::os::unix::process::CommandExt;
@@ -48,12 +50,14 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     };
     report.print_head()?;
     let store = Store::build(options)?;
-    let parts: [(Part, Measure); 6] = [
+    let parts: [(Part, Measure); 8] = [
         (Part::Create, create::measure),
         (Part::Command, command::measure),
+        (Part::Code, code::measure),
         (Part::Library, library::measure),
         (Part::Rate, rate::measure),
         (Part::Transfer, transfer::measure),
+        (Part::Tools, tools::measure),
         (Part::Idle, idle::measure),
     ];
     for (part, measure) in parts {

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::args::Options;
+use crate::args::{Options, Part};
 use crate::http::Connection;
 use crate::{host, ticker};
 
@@ -18,6 +18,10 @@ use crate::{host, ticker};
 pub(crate) const SPARES: usize = 4;
 /// The image that sandboxes are made of.
 pub(crate) const IMAGE: &str = "bench";
+/// The image that code contexts are made in.
+pub(crate) const CODE_IMAGE: &str = "bench-code";
+/// Its kernel.
+const KERNEL: &str = "ipykernel==7.4.0";
 /// The static program in it.
 pub(crate) const PROGRAM: &str = "/bench/hello";
 /// How long a start and an end may take.
@@ -32,29 +36,21 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Builds the image: the host's own files and the static program.
+    /// Builds the image, the host's own files and the static program, and one with a kernel where
+    /// it is needed.
     pub(crate) fn build(options: &Options) -> Result<Self> {
         let folder = temporary()?;
-        let recipe = folder.path().join("bench.toml");
         fs::copy(&options.hello, folder.path().join("hello"))
             .context("the static program is missing")?;
-        let text = format!(
+        let recipe = format!(
             "name = \"{IMAGE}\"\nbase = \"host\"\nfiles = \
              [{{ path = \"{PROGRAM}\", source = \"hello\", mode = 0o755 }}]\n"
         );
-        fs::write(&recipe, text)?;
-        let built = program(options)
-            .args(["image", "build"])
-            .arg(&recipe)
-            .arg("--state-dir")
-            .arg(folder.path())
-            .output()
-            .context("cannot start the program under test")?;
-        if !built.status.success() {
-            bail!(
-                "the image cannot be built: {}",
-                String::from_utf8_lossy(&built.stderr)
-            );
+        build(options, folder.path(), &recipe)?;
+        if options.wants(Part::Code) {
+            let recipe =
+                format!("name = \"{CODE_IMAGE}\"\nbase = \"host\"\npip = [\"{KERNEL}\"]\n");
+            build(options, folder.path(), &recipe)?;
         }
         // Its launcher had settings of its own, and leaves when nobody needs it.
         let socket = folder.path().join("jail/launcher.sock");
@@ -75,6 +71,26 @@ impl Store {
         }
         Ok(state)
     }
+}
+
+/// Builds an image in a state directory, which also holds what the recipe names.
+fn build(options: &Options, folder: &Path, recipe: &str) -> Result<()> {
+    let file = folder.join("recipe.toml");
+    fs::write(&file, recipe)?;
+    let built = program(options)
+        .args(["image", "build"])
+        .arg(&file)
+        .arg("--state-dir")
+        .arg(folder)
+        .output()
+        .context("cannot start the program under test")?;
+    if !built.status.success() {
+        bail!(
+            "the image cannot be built: {}",
+            String::from_utf8_lossy(&built.stderr)
+        );
+    }
+    Ok(())
 }
 
 fn temporary() -> Result<TempDir> {

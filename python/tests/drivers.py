@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from barchan import AsyncSandbox, CommandResult, Sandbox
+from barchan import AsyncSandbox, CommandResult, ExecResult, Sandbox
 from barchan._address import Address
 from barchan._async.transport import AsyncTransport
 from barchan._blocking.transport import Transport
@@ -19,6 +19,8 @@ class Driver(Protocol):
     def call(self, call: Call[Result]) -> Result: ...
 
     def run(self, sandbox_id: str, command: str, **options: Any) -> CommandResult: ...
+
+    def exec(self, sandbox_id: str, command: str | list[str], **options: Any) -> ExecResult: ...
 
     def upload(self, sandbox_id: str, path: str, content: bytes) -> None: ...
 
@@ -40,6 +42,9 @@ class Blocking:
 
     def run(self, sandbox_id: str, command: str, **options: Any) -> CommandResult:
         return self.sandbox(sandbox_id).commands.run(command, **options)
+
+    def exec(self, sandbox_id: str, command: str | list[str], **options: Any) -> ExecResult:
+        return self.sandbox(sandbox_id).commands.exec(command, **options)
 
     def upload(self, sandbox_id: str, path: str, content: bytes) -> None:
         self.sandbox(sandbox_id).files.write(path, content)
@@ -67,6 +72,9 @@ class Async:
 
     def run(self, sandbox_id: str, command: str, **options: Any) -> CommandResult:
         return self.runner.run(self.sandbox(sandbox_id).commands.run(command, **options))
+
+    def exec(self, sandbox_id: str, command: str | list[str], **options: Any) -> ExecResult:
+        return self.runner.run(self.sandbox(sandbox_id).commands.exec(command, **options))
 
     def upload(self, sandbox_id: str, path: str, content: bytes) -> None:
         self.runner.run(self.sandbox(sandbox_id).files.write(path, content))

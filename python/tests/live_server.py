@@ -28,12 +28,14 @@ def program() -> Path:
 
 @dataclass
 class LiveServer:
-    """A server that runs until `stop`. `domain` and `api_key` are what an SDK is given."""
+    """A server that runs until `stop`. `domain` and `api_key` are what an SDK is given; `settings`
+    are further sections of its settings file."""
 
     state: Path
     domain: str = ""
     api_key: str = field(default="", repr=False)
     process: subprocess.Popen[bytes] | None = None
+    settings: str = ""
 
     @property
     def url(self) -> str:
@@ -51,13 +53,13 @@ class LiveServer:
 
     def start(self) -> None:
         """Starts it and waits until it says where it listens."""
-        settings = self.state / "barchan.toml"
+        file = self.state / "barchan.toml"
         port = self.domain.rpartition(":")[2] or "0"
-        settings.write_text(f"[server]\nport = {port}\n[log]\njson = true\n")
+        file.write_text(f"[server]\nport = {port}\n[log]\njson = true\n{self.settings}")
         before = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
-                [str(program()), "serve", "--config", str(settings)],
+                [str(program()), "serve", "--config", str(file)],
                 env=self.environment(),
                 cwd="/",
                 stdin=subprocess.DEVNULL,

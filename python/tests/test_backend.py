@@ -248,37 +248,6 @@ def test_uploads_answer_for_each_file_in_order(call: Call) -> None:
         assert call(backend(server), "upload_files", []) == []
 
 
-def test_a_listing_is_absolute_and_never_wrongly_empty(call: Call) -> None:
-    entries = [
-        file_info("/d/a b", "directory", 755),
-        file_info("/d/ü"),
-        file_info("d/l", "symlink"),
-    ]
-
-    def serve(request: Seen) -> Iterable[bytes]:
-        if "path=%2Fd" in request.path:
-            return [json_answer(entries)]
-        if "path=%2Fempty" in request.path:
-            return [json_answer([])]
-        if "path=%2Ffile" in request.path:
-            if "/files/info" in request.path:
-                return [json_answer({"/file": file_info("/file")})]
-            return [json_answer({"code": "INVALID_FILE", "message": "m"}, 400)]
-        return [NO_FILE]
-
-    with FakeServer(serve) as server:
-        target = backend(server)
-        for path in ("/d", "/d/"):
-            assert call(target, "ls", path).entries == [
-                {"path": "/d/a b", "is_dir": True},
-                {"path": "/d/ü", "is_dir": False},
-                {"path": "/d/l", "is_dir": False},
-            ]
-        assert call(target, "ls", "/empty").entries == []
-        assert call(target, "ls", "/none").error == "Path '/none': path_not_found"
-        assert call(target, "ls", "/file").error == "Path '/file': not_a_directory"
-
-
 def lifecycle(request: Seen) -> Iterable[bytes]:
     if request.path == "/v1/sandboxes":
         return [json_answer({"id": "s", "status": {"state": "Running"}}, 202)]

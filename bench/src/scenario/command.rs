@@ -10,6 +10,10 @@ use crate::samples::{Bound, Samples, Statistic};
 use crate::server::{IMAGE, SPARES, Server, Store};
 use crate::ticker;
 
+/// How much a command prints at once, in mebibytes, and how often.
+const OUTPUT_MIB: u64 = 1024;
+const OUTPUT_ROUNDS: usize = 3;
+
 pub(super) fn measure(options: &Options, store: &Store) -> Result<Measured> {
     let server = Server::start(options, store, SPARES)?;
     let mut connection = server.tcp()?;
@@ -50,11 +54,21 @@ pub(super) fn measure(options: &Options, store: &Store) -> Result<Measured> {
             }
         }
     }
+    let mut output = Samples::new("command_output", "a gibibyte of output, HTTP", "MB/s");
+    for _ in 0..OUTPUT_ROUNDS {
+        let start = ticker::now();
+        let told = api::output(&mut connection, &id, OUTPUT_MIB);
+        let speed = (OUTPUT_MIB * api::BLOCK_BYTES as u64) as f64 / 1e3 / ticker::ms_since(start);
+        output.add(told.map(|()| speed).map_err(|error| format!("{error:#}")));
+    }
     api::delete(&mut connection, &id)?;
     let clients = clients.into_iter().map(|(_, samples)| samples);
     Ok(Measured {
         title: "A command in a sandbox that runs",
-        samples: [ping, direct, script].into_iter().chain(clients).collect(),
+        samples: [ping, direct, script, output]
+            .into_iter()
+            .chain(clients)
+            .collect(),
         notes: Vec::new(),
     })
 }

@@ -162,6 +162,8 @@ impl Library {
             blanks,
             disk_bytes: DISK_BYTES,
             aliases: Aliases::default(),
+            host_paths: None,
+            devices: "/dev".into(),
         };
         let (native, hearing) = Native::start(settings).await?;
         let mut tasks = JoinSet::new();
@@ -226,5 +228,9 @@ fn plan(without_cpu: bool) -> Result<Plan> {
             pids: Some(4096),
             disk_bytes: None,
         },
+        pre_start: None,
+        periodic: Vec::new(),
+        volumes: Vec::new(),
+        gpus: None,
     })
 }

@@ -56,7 +56,9 @@ pub(crate) enum Command {
     List(List),
     /// Run a command in a sandbox
     Exec(Exec),
-    /// Copy a file into a sandbox or out of it
+    /// Open a shell in a sandbox, on this terminal
+    Shell(Shell),
+    /// Copy files into a sandbox or out of it
     Cp(Cp),
     /// Delete sandboxes
     #[command(visible_alias = "rm")]
@@ -64,10 +66,16 @@ pub(crate) enum Command {
     /// Build, show and remove images
     #[command(subcommand)]
     Image(Image),
+    /// Show and remove named volumes
+    #[command(subcommand)]
+    Volume(Volume),
     /// Run a server
     Serve(Serve),
     /// Write a settings file with every setting explained
     InitConfig(InitConfig),
+    /// Check, show, import and reload settings of a server
+    #[command(subcommand)]
+    Config(Settings),
     /// Tell what isolation this host offers and what is missing
     Doctor,
     /// Print the completion script of a shell
@@ -104,6 +112,9 @@ pub(crate) struct Run {
     /// Folder in which the command starts
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<String>,
+    /// Pass standard input on to the command; else its input is at its end
+    #[arg(long = "stdin")]
+    pub(crate) stdin: bool,
     /// Command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     pub(crate) command: Vec<String>,
@@ -138,7 +149,19 @@ pub(crate) struct List {
 }
 
 #[derive(Debug, Flags)]
+pub(crate) struct Shell {
+    /// Folder in which the shell starts; made when it is missing
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<String>,
+    /// Sandbox, by id or the beginning of one
+    pub(crate) id: String,
+}
+
+#[derive(Debug, Flags)]
 pub(crate) struct Exec {
+    /// Give the command a terminal: this one, input included
+    #[arg(long, short, conflicts_with = "timeout")]
+    pub(crate) tty: bool,
     /// Environment of the command; may repeat
     #[arg(long, short, value_parser = parse::pair, value_name = "KEY=VALUE")]
     pub(crate) env: Vec<(String, String)>,
@@ -150,6 +173,9 @@ pub(crate) struct Exec {
     pub(crate) cwd: Option<String>,
     /// Sandbox, by id or the beginning of one
     pub(crate) id: String,
+    /// Pass standard input on to the command; else its input is at its end
+    #[arg(long = "stdin", short = 'i')]
+    pub(crate) stdin: bool,
     /// Command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     pub(crate) command: Vec<String>,
@@ -157,6 +183,12 @@ pub(crate) struct Exec {
 
 #[derive(Debug, Flags)]
 pub(crate) struct Cp {
+    /// Copy directories with all that is in them, modes and times kept
+    #[arg(long, short)]
+    pub(crate) recursive: bool,
+    /// Largest directory that is copied out of a sandbox, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 64 << 30)]
+    pub(crate) max_bytes: u64,
     /// Where from: a local path, or ID:/path in a sandbox
     pub(crate) source: String,
     /// Where to: a local path, or ID:/path in a sandbox
@@ -191,6 +223,19 @@ pub(crate) enum Image {
     },
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum Volume {
+    /// Show the named volumes and who has them mounted
+    #[command(visible_alias = "ls")]
+    List,
+    /// Remove named volumes with all that is in them
+    Rm {
+        /// Names of volumes
+        #[arg(required = true, value_name = "NAME")]
+        names: Vec<String>,
+    },
+}
+
 #[derive(Debug, Flags)]
 pub(crate) struct Serve {
     /// Settings file
@@ -212,6 +257,41 @@ pub(crate) struct InitConfig {
     /// Overwrite the file when it exists
     #[arg(long)]
     pub(crate) force: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Settings {
+    /// Tell every fault of a settings file with its line, and what is doubtful
+    Check {
+        /// Settings file; without one, the usual place
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    /// Show every setting that is in effect and where it comes from; secrets are masked
+    Show {
+        /// Settings file; without one, the usual place
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    /// Print the reference of all settings
+    Reference,
+    /// Have a running server read its settings again
+    Reload,
+    /// Tell what the settings of OpenSandbox's server mean here, line by line
+    Import {
+        /// Their file; without one, what SANDBOX_CONFIG_PATH names, else ~/.sandbox.toml
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+        /// Settings file to write
+        #[arg(long, value_name = "PATH")]
+        write: Option<PathBuf>,
+        /// Write it even without what is refused
+        #[arg(long, requires = "write")]
+        skip_refused: bool,
+        /// Overwrite the file when it exists
+        #[arg(long, requires = "write")]
+        force: bool,
+    },
 }
 
 #[derive(Debug, Flags)]

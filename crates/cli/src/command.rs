@@ -1,6 +1,7 @@
 //! One file per command; this one sends each on its way.
 
 mod completion;
+mod config;
 mod cp;
 mod create;
 mod doctor;
@@ -12,6 +13,8 @@ mod list;
 mod run;
 mod serve;
 mod stream;
+mod terminal;
+mod volume;
 
 use std::process::ExitCode;
 
@@ -30,7 +33,7 @@ const BROKEN_PIPE: u8 = 128 + 13;
 pub(crate) async fn run(args: Args, output: &Output) -> ExitCode {
     let global = &args.global;
     let failure = match args.command {
-        Command::Run(_) | Command::Exec(_) => NOT_RUN,
+        Command::Run(_) | Command::Exec(_) | Command::Shell(_) => NOT_RUN,
         _ => 1,
     };
     let done = match args.command {
@@ -38,10 +41,13 @@ pub(crate) async fn run(args: Args, output: &Output) -> ExitCode {
         Command::Create(flags) => ok(create::run(global, flags, output).await),
         Command::List(flags) => ok(list::run(global, flags, output).await),
         Command::Exec(flags) => exec::run(global, flags, output).await,
+        Command::Shell(flags) => terminal::shell(global, flags, output).await,
         Command::Cp(flags) => cp::run(global, &flags, output).await,
         Command::Kill(flags) => kill::run(global, flags, output).await,
         Command::InitConfig(flags) => ok(init_config::run(&flags, output)),
+        Command::Config(flags) => config::run(global, flags, output).await,
         Command::Image(flags) => ok(image::run(global, flags, output).await),
+        Command::Volume(flags) => ok(volume::run(global, flags, output).await),
         Command::Doctor => doctor::run(output),
         Command::Serve(flags) => ok(serve::run(global, flags).await),
         Command::Completion(flags) => ok(completion::run(&flags, output)),

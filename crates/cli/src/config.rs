@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
-use std::io::IsTerminal;
+use std::fs::File;
+use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -49,22 +50,34 @@ impl Choice {
             .or(settings.api_key);
         match global.server.clone().or(settings.server) {
             Some(address) => Ok(Self::Named { address, key }),
-            None => Ok(Self::Private(server::state_dir(&server_settings(
-                global, None,
-            )?))),
+            None => {
+                let loaded = server_settings(global, None)?;
+                Ok(Self::Private(server::state_dir(&loaded.settings)))
+            }
         }
     }
 }
 
 /// The settings of the user's own server: of the file, or of the usual place without one, with the
 /// state directory of the flag.
-pub(crate) fn server_settings(global: &Global, file: Option<&Path>) -> Result<server::Settings> {
-    let mut settings = server::Settings::load(file)?;
+pub(crate) fn server_settings(
+    global: &Global,
+    file: Option<&Path>,
+) -> Result<server::Loaded, server::SettingsError> {
+    let mut loaded = server::Settings::load(file)?;
     if let Some(path) = &global.state_dir {
-        let path = std::path::absolute(path).context("cannot tell where we are")?;
-        settings.store.state_dir = Some(path);
+        // Fails only for an empty path, which the command line does not take.
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        loaded.set_state_dir(path, "--state-dir");
     }
-    Ok(settings)
+    Ok(loaded)
+}
+
+/// The names of the variables that are set, as far as they are text.
+pub(crate) fn variables() -> Vec<String> {
+    let set = env::vars_os().filter(|(_, value)| !value.is_empty());
+    set.filter_map(|(name, _)| name.into_string().ok())
+        .collect()
 }
 
 /// The environment, as far as it is text, and the home folder, for programs that builds start.
@@ -86,28 +99,31 @@ fn settings() -> Result<Settings> {
         return Ok(Settings::default());
     };
     let file = folder.join("barchan/client.toml");
-    let size = match std::fs::metadata(&file) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Ok(Settings::default());
-        }
-        found => found
-            .with_context(|| format!("cannot look at {}", file.display()))?
-            .len(),
-    };
-    if size > SETTINGS_BYTES_MAX {
-        bail!(
-            "{} is larger than {SETTINGS_BYTES_MAX} bytes; is it the right file?",
-            file.display()
-        );
+    if !file.exists() {
+        return Ok(Settings::default());
     }
-    let text = std::fs::read_to_string(&file)
-        .with_context(|| format!("cannot read {}", file.display()))?;
+    let text = small_file(&file)?;
     toml::from_str(&text).with_context(|| {
         format!(
             "{} is no settings file; it may set `server` and `api_key`",
             file.display()
         )
     })
+}
+
+/// The text of a settings file.
+pub(crate) fn small_file(file: &Path) -> Result<String> {
+    let shown = file.display();
+    let opened = File::open(file).with_context(|| format!("cannot read {shown}"))?;
+    let mut text = String::new();
+    opened
+        .take(SETTINGS_BYTES_MAX + 1)
+        .read_to_string(&mut text)
+        .with_context(|| format!("cannot read {shown}"))?;
+    if text.len() as u64 > SETTINGS_BYTES_MAX {
+        bail!("{shown} is larger than {SETTINGS_BYTES_MAX} bytes; is it the right file?");
+    }
+    Ok(text)
 }
 
 /// Where output goes and what it may look like.

@@ -8,6 +8,7 @@ mod config;
 mod guests;
 mod native;
 mod output;
+mod owned;
 mod parse;
 mod server;
 mod stop;

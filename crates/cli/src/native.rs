@@ -11,10 +11,20 @@ use barchan_wire::lifecycle::resources;
 
 use crate::guests;
 
+/// Who asks for a launcher.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// The server of the state directory, whose settings the launcher follows.
+    Server,
+    /// A command that needs it for a moment and takes it as it is.
+    Guest,
+}
+
 /// Finds or starts the launcher of the state directory. The future hears the launcher and must run
 /// for as long as the runtime is used.
 pub(crate) async fn start(
     settings: &Settings,
+    role: Role,
 ) -> Result<(Arc<Native>, impl Future<Output = ()> + Send + use<>)> {
     let state = config::state_dir(settings);
     let guests = guests::find(&state)?;
@@ -27,6 +37,11 @@ pub(crate) async fn start(
         disk_bytes: resources::bytes(disk)
             .with_context(|| format!("limits.default.disk: `{disk}` is no size"))?,
         aliases: aliases(settings)?,
+        host_paths: match role {
+            Role::Server => Some(settings.storage.allowed_host_paths.clone()),
+            Role::Guest => None,
+        },
+        devices: "/dev".into(),
     };
     Ok(Native::start(settings).await?)
 }

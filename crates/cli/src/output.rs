@@ -62,15 +62,15 @@ impl Output {
     }
 
     /// A piece of a command's standard output, at once and unchanged.
-    pub(crate) fn stdout(&self, text: &str) -> io::Result<()> {
+    pub(crate) fn stdout(&self, bytes: &[u8]) -> io::Result<()> {
         let mut out = io::stdout().lock();
-        out.write_all(text.as_bytes())?;
+        out.write_all(bytes)?;
         out.flush()
     }
 
     /// A piece of a command's standard error, at once and unchanged.
-    pub(crate) fn stderr(&self, text: &str) -> io::Result<()> {
-        io::stderr().lock().write_all(text.as_bytes())
+    pub(crate) fn stderr(&self, bytes: &[u8]) -> io::Result<()> {
+        io::stderr().lock().write_all(bytes)
     }
 
     /// Standard output for bytes that come as a stream.

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use barchan_client::{Client, Filter, Limits, Target};
 use barchan_wire::id::SandboxId;
 use barchan_wire::local;
+use barchan_wire::secret::Secret;
 
 use crate::args::Global;
 use crate::config::Choice;
@@ -16,11 +17,7 @@ use crate::parse::is_id_like;
 /// A client of the server to use; the user's own is started when it is not running.
 pub(crate) async fn connect(global: &Global) -> Result<Client> {
     match Choice::of(global)? {
-        Choice::Named { address, key } => Ok(Client::new(
-            address.parse()?,
-            key.as_ref(),
-            Limits::default(),
-        )?),
+        Choice::Named { address, key } => named(&address, key.as_ref()),
         Choice::Private(state_dir) => {
             private::ensure(&state_dir).await.with_context(|| {
                 format!("cannot start a private server in {}", state_dir.display())
@@ -28,6 +25,18 @@ pub(crate) async fn connect(global: &Global) -> Result<Client> {
             private_client(&state_dir)
         }
     }
+}
+
+/// A client of the server to use, which is not started when it does not run.
+pub(crate) fn connect_running(global: &Global) -> Result<Client> {
+    match Choice::of(global)? {
+        Choice::Named { address, key } => named(&address, key.as_ref()),
+        Choice::Private(state_dir) => private_client(&state_dir),
+    }
+}
+
+fn named(address: &str, key: Option<&Secret>) -> Result<Client> {
+    Ok(Client::new(address.parse()?, key, Limits::default())?)
 }
 
 /// A client of the user's own server, running or not.

@@ -147,6 +147,9 @@ fn quoted(body: &[u8]) -> String {
 }
 
 #[cfg(test)]
+mod fuzz;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use barchan_wire::execd::file::UploadMetadata;
 use bytes::Bytes;
-use futures::{StreamExt, stream};
+use futures::{Stream, StreamExt, stream};
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Frame, Incoming};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
@@ -31,7 +31,7 @@ impl Upload {
     pub(crate) fn new(
         metadata: &UploadMetadata,
         content: impl AsyncRead + Send + 'static,
-        mut progress: Progress,
+        progress: Progress,
     ) -> Result<Self, ClientError> {
         let boundary = format!("barchan_{}", uuid::Uuid::new_v4().simple());
         let metadata = String::from_utf8_lossy(&json(metadata)?).into_owned();
@@ -46,14 +46,7 @@ impl Upload {
         );
         let tail = format!("\r\n--{boundary}--\r\n");
         let moved = Arc::new(AtomicU64::new(0));
-        let counter = Arc::clone(&moved);
-        let content = ReaderStream::with_capacity(content, TRANSFER_CHUNK_BYTES).map(move |read| {
-            let bytes = read.map_err(|error| io::Error::new(error.kind(), LocalRead(error)))?;
-            let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-            counter.fetch_add(length, Ordering::Relaxed);
-            progress(length);
-            Ok(bytes)
-        });
+        let content = counted(content, &moved, progress);
         let one = |text: String| stream::once(async move { Ok(Bytes::from(text)) });
         let frames = one(head)
             .chain(content)
@@ -65,6 +58,31 @@ impl Upload {
             moved,
         })
     }
+}
+
+/// The bytes of a reader as a body, and how many of them have left.
+pub(crate) fn streamed(
+    content: impl AsyncRead + Send + 'static,
+    progress: Progress,
+) -> (Body, Arc<AtomicU64>) {
+    let moved = Arc::new(AtomicU64::new(0));
+    let frames = counted(content, &moved, progress).map(|piece| piece.map(Frame::data));
+    (BodyExt::boxed_unsync(StreamBody::new(frames)), moved)
+}
+
+fn counted(
+    content: impl AsyncRead + Send + 'static,
+    moved: &Arc<AtomicU64>,
+    mut progress: Progress,
+) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
+    let counter = Arc::clone(moved);
+    ReaderStream::with_capacity(content, TRANSFER_CHUNK_BYTES).map(move |read| {
+        let bytes = read.map_err(|error| io::Error::new(error.kind(), LocalRead(error)))?;
+        let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        counter.fetch_add(length, Ordering::Relaxed);
+        progress(length);
+        Ok(bytes)
+    })
 }
 
 /// A file that is being read from a sandbox.

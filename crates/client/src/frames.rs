@@ -84,6 +84,9 @@ fn line_end(buffer: &[u8], from: usize) -> Option<usize> {
 }
 
 #[cfg(test)]
+mod fuzz;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use barchan_wire::header;
 use barchan_wire::secret::Secret;
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, request};
+use http::{HeaderValue, Method, Request, Response, StatusCode, request};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
@@ -130,7 +130,7 @@ impl Http {
 
     async fn checked(&self, answer: Response<Incoming>) -> Result<Response<Incoming>, ClientError> {
         let status = answer.status();
-        if status.is_success() {
+        if status.is_success() || status == StatusCode::SWITCHING_PROTOCOLS {
             return Ok(answer);
         }
         // A body that cannot be read is no reason to hide the status.

@@ -6,6 +6,7 @@
 pub mod command;
 mod connect;
 pub mod error;
+pub mod exec;
 pub mod files;
 pub mod frames;
 mod http;
@@ -13,11 +14,14 @@ pub mod lifecycle;
 pub mod limits;
 pub mod sandbox;
 pub mod target;
+pub mod terminal;
 
 pub use command::{End, Output, Running};
 pub use error::{ApiError, ClientError};
+pub use exec::{Exec, Told};
 pub use files::{Download, Progress};
 pub use lifecycle::{Client, Filter};
 pub use limits::Limits;
 pub use sandbox::Sandbox;
 pub use target::Target;
+pub use terminal::{Said, Terminal};

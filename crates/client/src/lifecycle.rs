@@ -2,7 +2,8 @@
 
 use barchan_wire::id::SandboxId;
 use barchan_wire::lifecycle::{
-    CreateSandbox, CreatedSandbox, Endpoint, Expiration, Sandbox, SandboxList, Time,
+    CreateSandbox, CreatedSandbox, Endpoint, Expiration, NamedVolume, NamedVolumes, ReloadReport,
+    Sandbox, SandboxList, Time,
 };
 use barchan_wire::secret::Secret;
 use http::Method;
@@ -78,6 +79,15 @@ impl Client {
             .map(|answer| answer.version)
     }
 
+    /// Has the server read its settings again.
+    ///
+    /// # Errors
+    /// When there is a fault in them, which changes nothing, or when the server does not allow it.
+    pub async fn reload(&self) -> Result<ReloadReport, ClientError> {
+        let done = self.http.call::<()>(Method::POST, "/x/reload", None);
+        parse(&done.await?)
+    }
+
     /// Makes a sandbox; it takes commands when this returns.
     ///
     /// # Errors
@@ -131,6 +141,27 @@ impl Client {
     /// When there is no such sandbox.
     pub async fn delete(&self, id: &SandboxId) -> Result<(), ClientError> {
         let path = format!("/v1/sandboxes/{id}");
+        self.http
+            .call::<()>(Method::DELETE, &path, None)
+            .await
+            .map(drop)
+    }
+
+    /// Every named volume, by name.
+    ///
+    /// # Errors
+    /// When the server cannot say, or has none of this program's own calls.
+    pub async fn volumes(&self) -> Result<Vec<NamedVolume>, ClientError> {
+        let found = self.http.get::<NamedVolumes>("/x/volumes").await?;
+        Ok(found.volumes)
+    }
+
+    /// Removes a named volume with all that is in it.
+    ///
+    /// # Errors
+    /// When there is none of the name, or a sandbox has it mounted.
+    pub async fn remove_volume(&self, name: &str) -> Result<(), ClientError> {
+        let path = format!("/x/volumes/{}", encoded(name));
         self.http
             .call::<()>(Method::DELETE, &path, None)
             .await

@@ -8,6 +8,8 @@ use crate::error::ClientError;
 pub const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Most that is read of an error's body, in bytes.
 pub const ERROR_BYTES_MAX: usize = 64 * 1024;
+/// Largest message of a terminal that is accepted, in bytes: all that one keeps, and its head.
+pub const TERMINAL_BYTES_MAX: usize = 1024 * 1024 + 1024;
 /// Bytes of a file that are held in memory at a time during a transfer.
 pub const TRANSFER_CHUNK_BYTES: usize = 256 * 1024;
 

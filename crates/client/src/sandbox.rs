@@ -4,6 +4,9 @@ use barchan_wire::execd;
 use barchan_wire::execd::command::{CommandRequest, CommandStatus};
 use barchan_wire::execd::file::{FileInfos, UploadMetadata};
 use barchan_wire::execd::metrics::Metrics;
+use barchan_wire::execd::pty::PtyRequest;
+use barchan_wire::execd::session::SessionAnswer;
+use barchan_wire::execd::transfer::Unpacked;
 use barchan_wire::id::SandboxId;
 use http::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -11,13 +14,14 @@ use tokio::io::AsyncRead;
 
 use crate::command::Running;
 use crate::error::ClientError;
-use crate::files::{Download, Progress, Upload};
-use crate::http::{Http, empty, full, json};
+use crate::files::{Download, Progress, Upload, streamed};
+use crate::http::{Http, empty, full, json, parse};
+use crate::terminal::Terminal;
 
 /// The daemon of one sandbox.
 #[derive(Debug, Clone)]
 pub struct Sandbox {
-    http: Http,
+    pub(crate) http: Http,
     prefix: String,
 }
 
@@ -121,6 +125,71 @@ impl Sandbox {
         ))
     }
 
+    /// Reads a directory as a tar stream.
+    ///
+    /// # Errors
+    /// When there is no such directory.
+    pub async fn pack(&self, path: &str) -> Result<Download, ClientError> {
+        let path = self.path(&format!("/x/tar?path={}", encoded(path)));
+        let request = self.http.request(Method::GET, &path).body(empty())?;
+        Ok(Download::new(
+            self.http.send(request).await?,
+            self.http.limits(),
+        ))
+    }
+
+    /// Unpacks a tar stream into a directory, which is made if it is missing. Links that lead out
+    /// of it are made as they are.
+    ///
+    /// # Errors
+    /// `Local` when the reader fails, `Api` when the daemon refuses.
+    pub async fn unpack(
+        &self,
+        path: &str,
+        archive: impl AsyncRead + Send + 'static,
+        progress: Progress,
+    ) -> Result<Unpacked, ClientError> {
+        let (body, moved) = streamed(archive, progress);
+        let path = self.path(&format!("/x/tar?links=keep&path={}", encoded(path)));
+        let request = self.http.request(Method::PUT, &path);
+        let request = request
+            .header(http::header::CONTENT_TYPE, "application/x-tar")
+            .body(body)?;
+        let answer = self.http.send_long(request, &moved).await?;
+        self.http.read_json(answer).await
+    }
+
+    /// Opens a terminal; its id. Its process starts when somebody connects.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub async fn open_terminal(&self, request: &PtyRequest) -> Result<String, ClientError> {
+        let path = self.path("/pty");
+        let answer = self.http.call(Method::POST, &path, Some(request)).await?;
+        parse::<SessionAnswer>(&answer).map(|answer| answer.session_id)
+    }
+
+    /// Connects to a terminal.
+    ///
+    /// # Errors
+    /// When there is no such terminal, or somebody else is connected to it.
+    pub async fn attach(&self, terminal: &str) -> Result<Terminal, ClientError> {
+        let path = self.path(&format!("/pty/{}/ws", encoded(terminal)));
+        Terminal::connect(&self.http, &path).await
+    }
+
+    /// Ends a terminal and everything that was started on it.
+    ///
+    /// # Errors
+    /// When there is no such terminal.
+    pub async fn close_terminal(&self, terminal: &str) -> Result<(), ClientError> {
+        let path = self.path(&format!("/pty/{}", encoded(terminal)));
+        self.http
+            .call::<()>(Method::DELETE, &path, None)
+            .await
+            .map(drop)
+    }
+
     /// The sandbox's load.
     ///
     /// # Errors
@@ -129,7 +198,7 @@ impl Sandbox {
         self.http.get(&self.path("/metrics")).await
     }
 
-    fn path(&self, rest: &str) -> String {
+    pub(crate) fn path(&self, rest: &str) -> String {
         format!("{}{rest}", self.prefix)
     }
 }

@@ -60,6 +60,17 @@ impl Tasks {
     }
 }
 
+/// Tasks that the HTTP library makes for itself.
+impl<F> hyper::rt::Executor<F> for Tasks
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    fn execute(&self, task: F) {
+        self.spawn(task);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,31 +1,44 @@
 //! The routes. Each parses a request, calls the module that knows how, and answers.
 
 pub(crate) mod answer;
-mod body;
+pub(crate) mod body;
+mod busy;
+mod code;
 mod command;
+mod conditions;
+mod exec;
 mod files;
+mod fs;
+mod isolated;
 mod metrics;
+mod own;
 mod proxy;
+mod pty;
+mod put;
 mod query;
+mod session;
+mod tar;
 mod transfer;
+mod upload;
+mod watch;
 
 use std::rc::Rc;
 
+use barchan_daemon::payload::Payload;
 use barchan_wire::execd::PORT;
 use barchan_wire::execd::error::ErrorCode;
 use http::header::{ALLOW, HeaderValue};
 use http::uri::PathAndQuery;
 use http::{Method, Request, StatusCode, Uri};
-use hyper::body::Incoming;
 
 use self::answer::{Answer, done, fault, refusal};
 use self::query::Query;
 use crate::app::App;
-use crate::fault::{Fault, Kind};
+use crate::fault::Fault;
 use crate::files::identity::Identity;
 
 /// Answers a request, whatever it is.
-pub(crate) async fn answer(app: &Rc<App>, mut request: Request<Incoming>) -> Answer {
+pub(crate) async fn answer(app: &Rc<App>, mut request: Request<Payload>) -> Answer {
     while let Some(inner) = without_own_prefix(request.uri()) {
         *request.uri_mut() = inner;
     }
@@ -34,7 +47,7 @@ pub(crate) async fn answer(app: &Rc<App>, mut request: Request<Incoming>) -> Ans
         .unwrap_or_else(|error| fault(&error))
 }
 
-async fn route(app: &Rc<App>, request: Request<Incoming>) -> Result<Answer, Fault> {
+async fn route(app: &Rc<App>, request: Request<Payload>) -> Result<Answer, Fault> {
     let uri = request.uri().clone();
     let method = request.method().clone();
     let query = || Query::new(uri.query());
@@ -45,30 +58,57 @@ async fn route(app: &Rc<App>, request: Request<Incoming>) -> Result<Answer, Faul
         (&Method::DELETE, ["command"]) => command::interrupt(app, &query()?).await?,
         (&Method::GET, ["command", "status", id]) => command::status(app, id)?,
         (&Method::GET, ["command", id, "logs"]) => command::logs(app, id, &query()?)?,
+        (&Method::POST, ["code"]) => code::run(app, request).await?,
+        (&Method::DELETE, ["code"]) => code::interrupt(app, &query()?).await?,
+        (&Method::POST, ["code", "context"]) => code::create(app, request).await?,
+        (&Method::GET, ["code", "contexts"]) => code::list(app, &query()?)?,
+        (&Method::DELETE, ["code", "contexts"]) => code::delete_all(app, &query()?).await?,
+        (&Method::GET, ["code", "contexts", id]) => code::look(app, id)?,
+        (&Method::DELETE, ["code", "contexts", id]) => code::delete(app, id).await?,
+        (_, ["x", "exec", rest @ ..]) => exec::route(app, rest, &query()?, request).await?,
+        (&Method::GET, ["x", "busy"]) => busy::look(app).await,
         (&Method::GET, ["metrics"]) => metrics::look(app),
         (&Method::GET, ["metrics", "watch"]) => metrics::watch(app),
         (_, ["proxy", port, ..]) => proxy::pass(port, request).await,
         (_, ["files" | "directories", ..]) => {
             files::route(app, None, &segments, &query()?, request).await?
         }
+        (_, ["x", "files" | "uploads" | "tar" | "watch"]) => {
+            own::route(app, &segments, &query()?, request).await?
+        }
         (_, ["v1", "filesystem", uid, gid, rest @ ..]) => {
             let who = Identity::parse(uid, gid)?;
             files::route(app, Some(who), rest, &query()?, request).await?
         }
-        (_, ["session" | "code" | "pty", ..] | ["v1", "isolated", ..]) => {
-            return Err(Fault::new(
-                Kind::NotSupported,
-                "this daemon does not offer that yet",
-            ));
+        (&Method::POST, ["x", "fs", tool]) => fs::route(app, tool, request).await,
+        (_, ["x", "fs", tool]) if fs::is_tool(tool) => not_allowed("POST"),
+        (_, ["v1", "isolated", rest @ ..]) => {
+            isolated::route(app, rest, &query()?, request).await?
         }
+        (&Method::POST, ["session"]) => session::open(app, request).await?,
+        (&Method::POST, ["session", id, "run"]) => session::run(app, id, request).await?,
+        (&Method::DELETE, ["session", id]) => session::close(app, id).await?,
+        (&Method::POST, ["pty"]) => pty::open(app, request).await?,
+        (&Method::GET, ["pty", id]) => pty::status(app, id)?,
+        (&Method::DELETE, ["pty", id]) => pty::close(app, id).await?,
+        (&Method::GET, ["pty", id, "ws"]) => pty::connect(app, id, &query()?, request)?,
         (
             _,
             ["ping"]
+            | ["x", "busy"]
             | ["metrics"]
             | ["metrics", "watch"]
             | ["command", _, "logs"]
             | ["command", "status", _],
         ) => not_allowed("GET"),
+        (_, ["code", "contexts"] | ["code", "contexts", _]) => not_allowed("GET, DELETE"),
+        (_, ["code", "context"]) => not_allowed("POST"),
+        (_, ["code"]) => not_allowed("POST, DELETE"),
+        (_, ["session"] | ["session", _, "run"]) => not_allowed("POST"),
+        (_, ["session", _]) => not_allowed("DELETE"),
+        (_, ["pty"]) => not_allowed("POST"),
+        (_, ["pty", _]) => not_allowed("GET, DELETE"),
+        (_, ["pty", _, "ws"]) => not_allowed("GET"),
         (_, ["command"]) => not_allowed("POST, DELETE"),
         _ => unknown(uri.path()),
     })

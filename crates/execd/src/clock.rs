@@ -15,6 +15,13 @@ pub(crate) fn unix_ms() -> u64 {
     now().as_millisecond().unsigned_abs()
 }
 
+/// Now in the ticks that /proc counts since boot.
+pub(crate) fn boot_ticks() -> u64 {
+    let time = clock_gettime(ClockId::Boottime);
+    let per_second = rustix::param::clock_ticks_per_second();
+    time.tv_sec as u64 * per_second + time.tv_nsec as u64 * per_second / 1_000_000_000
+}
+
 /// A clock that only ever goes forward, in milliseconds, for code that runs on threads.
 pub(crate) fn monotonic_ms() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);

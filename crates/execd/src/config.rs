@@ -1,16 +1,18 @@
-//! How this program is started: by the launcher as a spare that waits for its sandbox, or by hand
-//! with paths.
+//! How this program is started: by the launcher as a spare that waits for its sandbox, by a
+//! sandbox's daemon for an isolated session, or by hand with paths.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use barchan_jail::guest::STAND_BY;
+use barchan_jail::guest::{SESSION, STAND_BY};
 
 /// Where the daemon finds what it needs.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Config {
     /// From the launcher, once it asks; see `barchan_jail::standby`.
     StandBy,
+    /// From the daemon of the sandbox, as PID 1 of an isolated session.
+    Session,
     /// By path, outside the launcher.
     Paths {
         /// Where to listen.
@@ -37,6 +39,9 @@ pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>) -> Option<Conf
             name if name.as_bytes() == STAND_BY.to_bytes() => {
                 return arguments.next().is_none().then_some(Config::StandBy);
             }
+            name if name.as_bytes() == SESSION.to_bytes() => {
+                return arguments.next().is_none().then_some(Config::Session);
+            }
             "--socket" => socket = Some(arguments.next()?.into()),
             "--boot" => boot = Some(arguments.next()?.into()),
             "--log" => log = Some(arguments.next()?.into()),
@@ -60,6 +65,7 @@ mod tests {
     fn arguments_are_all_or_nothing() {
         let read = |text: &str| read(text.split_whitespace().map(OsString::from));
         assert_eq!(read("--stand-by"), Some(Config::StandBy));
+        assert_eq!(read("--session"), Some(Config::Session));
         let wanted = Config::Paths {
             socket: "/s".into(),
             boot: "/b".into(),

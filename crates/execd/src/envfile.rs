@@ -5,14 +5,19 @@
 //! single quotes `$NAME` and `${NAME}` stand for settings already known. Lines that are no setting
 //! are passed over: the file belongs to the sandbox's user and a slip in it must not stop commands.
 
+use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::BTreeMap;
+
+use crate::limits::EXPANDED_BYTES_MAX;
 
 /// The settings of `text`, the last one of a name winning; `known` resolves names set elsewhere.
 pub(crate) fn parse(
     text: &str,
     known: &dyn Fn(&str) -> Option<String>,
 ) -> BTreeMap<String, String> {
-    let mut settings = BTreeMap::new();
+    let mut settings: BTreeMap<String, String> = BTreeMap::new();
+    let expanded = Cell::new(EXPANDED_BYTES_MAX);
     let mut rest = text;
     while !rest.is_empty() {
         let line = rest.split_inclusive('\n').next().unwrap_or(rest);
@@ -25,7 +30,14 @@ pub(crate) fn parse(
             continue;
         };
         let value_at = line.len() - trimmed.len() + name.len() + 1;
-        let lookup = |name: &str| settings.get(name).cloned().or_else(|| known(name));
+        let lookup = |name: &str| {
+            let room = expanded.get();
+            let found = settings.get(name).map(Cow::Borrowed);
+            let found = found.or_else(|| (room > 0).then(|| known(name)).flatten().map(Cow::Owned));
+            let left = room.checked_sub(found.as_ref()?.len());
+            expanded.set(left.unwrap_or(0));
+            left.and(found).map(Cow::into_owned)
+        };
         let (value, after) = value(rest.get(value_at..).unwrap_or_default(), &lookup);
         settings.insert(name.to_owned(), value);
         rest = after;
@@ -112,21 +124,25 @@ fn expand(text: &str, known: &dyn Fn(&str) -> Option<String>) -> String {
 /// for itself: a password with a `$` in it is likelier than a reference to nothing.
 fn reference<'a>(text: &'a str, known: &dyn Fn(&str) -> Option<String>) -> (String, &'a str) {
     let behind = text.get(1..).unwrap_or_default();
-    let (name, after) = match behind
-        .strip_prefix('{')
-        .and_then(|open| open.split_once('}'))
-    {
-        Some(braced) => braced,
-        None => {
-            let end = behind.find(|c: char| c != '_' && !c.is_ascii_alphanumeric());
-            behind.split_at(end.unwrap_or(behind.len()))
-        }
+    let open = behind.strip_prefix('{');
+    let inside = open.unwrap_or(behind);
+    let end = inside.find(|c: char| c != '_' && !c.is_ascii_alphanumeric());
+    let (name, after) = inside.split_at(end.unwrap_or(inside.len()));
+    let after = match open {
+        Some(_) => after.strip_prefix('}'),
+        None => Some(after),
     };
-    match Some(name).filter(|name| is_name(name)).and_then(known) {
-        Some(value) => (value, after),
-        None => ("$".to_owned(), behind),
+    match (
+        Some(name).filter(|name| is_name(name)).and_then(known),
+        after,
+    ) {
+        (Some(value), Some(after)) => (value, after),
+        _ => ("$".to_owned(), behind),
     }
 }
+
+#[cfg(test)]
+mod fuzz;
 
 #[cfg(test)]
 mod tests {

@@ -23,16 +23,30 @@ pub(crate) enum Kind {
     NoFile,
     /// There is no such command.
     NoCommand,
+    /// The command was run and is forgotten.
+    Spent,
+    /// The command does not take that now.
+    BadState,
     /// The destination exists, or is in use.
     Conflict,
+    /// It is no longer what the caller takes it for.
+    Changed,
+    /// Others have to come to their end first.
+    Busy,
     /// The kernel forbids it.
     Forbidden,
+    /// Another caller is connected.
+    Attached,
+    /// Too much is in use already.
+    InUse,
     /// There is no space left.
     Full,
     /// The range lies outside the file.
     BadRange,
     /// This daemon does not offer that.
     NotSupported,
+    /// This daemon offers that, but not where it runs now.
+    Unavailable,
     /// The work failed.
     Failed,
 }

@@ -1,6 +1,7 @@
 //! Files of the sandbox. Every path means what the kernel takes it to mean inside the sandbox, and
 //! for whom the work is done; nothing here knows HTTP.
 
+pub(crate) mod digest;
 pub(crate) mod download;
 pub(crate) mod expand;
 pub(crate) mod glob;
@@ -14,8 +15,11 @@ pub(crate) mod range;
 pub(crate) mod remove;
 pub(crate) mod rename;
 pub(crate) mod replace;
+pub(crate) mod resume;
+pub(crate) mod spelling;
 pub(crate) mod stage;
 pub(crate) mod transplant;
 pub(crate) mod upload;
 pub(crate) mod walk;
+pub(crate) mod watch;
 pub(crate) mod work;

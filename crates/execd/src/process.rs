@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use rustix::process::{Pid, WaitOptions, WaitStatus, wait};
+use barchan_jail::child::{self, Status, Usage};
+use rustix::process::Pid;
 use tokio::signal::unix::Signal as SignalStream;
 use tokio::sync::oneshot;
 
@@ -36,12 +37,19 @@ impl Exit {
             Self::Signal(signal) => Some(format!("signal: {}", signal_name(signal))),
         }
     }
+}
 
-    fn of(status: WaitStatus) -> Option<Self> {
-        let signal = status.terminating_signal().map(Self::Signal);
-        status.exit_status().map(Self::Code).or(signal)
+impl From<Status> for Exit {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Code(code) => Self::Code(code),
+            Status::Signal(signal) => Self::Signal(signal),
+        }
     }
 }
+
+/// An end, and what was used until then.
+pub(crate) type Ended = (Exit, Usage);
 
 fn signal_name(signal: i32) -> String {
     let known = match signal {
@@ -67,12 +75,12 @@ fn signal_name(signal: i32) -> String {
 /// loop reaps them all; nothing else may wait, or it would take the exit codes of others.
 #[derive(Debug, Default)]
 pub(crate) struct Reaper {
-    waiting: RefCell<HashMap<i32, oneshot::Sender<Exit>>>,
+    waiting: RefCell<HashMap<i32, oneshot::Sender<Ended>>>,
 }
 
 impl Reaper {
     /// The end of a child. To be called right after it was started, before anything is awaited.
-    pub(crate) fn watch(&self, pid: Pid) -> oneshot::Receiver<Exit> {
+    pub(crate) fn watch(&self, pid: Pid) -> oneshot::Receiver<Ended> {
         let (told, end) = oneshot::channel();
         self.waiting
             .borrow_mut()
@@ -98,17 +106,11 @@ impl Reaper {
     }
 
     fn reap(&self) {
-        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
-            let Some(exit) = Exit::of(status) else {
-                continue;
-            };
-            let waiting = self
-                .waiting
-                .borrow_mut()
-                .remove(&pid.as_raw_nonzero().get());
+        while let Some((pid, status, usage)) = child::reap() {
+            let waiting = self.waiting.borrow_mut().remove(&pid);
             if let Some(waiting) = waiting {
                 // Whoever waited may have lost interest; the child is reaped all the same.
-                let _ = waiting.send(exit);
+                let _ = waiting.send((status.into(), usage));
             }
         }
     }

@@ -102,6 +102,9 @@ fn number(text: &str) -> Option<u32> {
 }
 
 #[cfg(test)]
+mod fuzz;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

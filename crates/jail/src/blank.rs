@@ -35,6 +35,9 @@ pub struct Blank {
     pub control: OwnedFd,
     /// Its user namespace, by which layers are id-mapped.
     pub user_namespace: OwnedFd,
+    /// Its mount namespace: whoever closes it last takes its mounts down, which may take long. Not
+    /// the sandbox's last process, whose end others wait for.
+    pub mounts: OwnedFd,
     /// Its control groups.
     pub group: Group,
     /// The host id of its root.
@@ -74,12 +77,13 @@ pub fn make(
             pid,
             pidfd,
             control,
-            user_namespace,
+            namespaces: [user_namespace, mounts],
         }) => Ok(Blank {
             pid,
             pidfd,
             control,
             user_namespace,
+            mounts,
             group,
             base: map.base,
         }),
@@ -95,7 +99,8 @@ struct Started {
     pid: i32,
     pidfd: OwnedFd,
     control: OwnedFd,
-    user_namespace: OwnedFd,
+    /// User and mount namespace.
+    namespaces: [OwnedFd; 2],
 }
 
 fn start(group: &Group, map: &Map, given: &Given<'_>) -> io::Result<Started> {
@@ -110,16 +115,17 @@ fn start(group: &Group, map: &Map, given: &Given<'_>) -> io::Result<Started> {
         Cloned::Parent { pid, pidfd } => {
             let number = pid.as_raw_nonzero().get();
             let told = map.write(pid).and_then(|()| {
-                let namespace = File::open(format!("/proc/{number}/ns/user"))?;
+                let namespace = |kind| File::open(format!("/proc/{number}/ns/{kind}"));
+                let namespaces = [namespace("user")?.into(), namespace("mnt")?.into()];
                 frames::send(ours.as_fd(), MAPPED, &[])?;
-                Ok(OwnedFd::from(namespace))
+                Ok(namespaces)
             });
             match told {
-                Ok(user_namespace) => Ok(Started {
+                Ok(namespaces) => Ok(Started {
                     pid: number,
                     pidfd,
                     control: ours,
-                    user_namespace,
+                    namespaces,
                 }),
                 Err(error) => {
                     end(&pidfd, pid);

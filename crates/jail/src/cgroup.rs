@@ -1,9 +1,10 @@
 //! Limits, freezing and out-of-memory counts through control groups, v1, v2 or both.
 //!
-//! Groups are made below the launcher's own group, in a folder that carries the state directory's
-//! id, so that a clean-up never touches another's. Limits are written before anything runs. Where a
-//! v2 hierarchy exists, a process is born in its group; a v1 group is joined by the process itself
-//! while it is still a spare, because a lone attach waits some 12 ms for the kernel.
+//! Groups are made below the launcher's own group, or the nearest above it that can hand on its
+//! controllers, in a folder that carries the state directory's id, so that a clean-up never touches
+//! another's. Limits are written before anything runs. Where a v2 hierarchy exists, a process is
+//! born in its group; a v1 group is joined by the process itself while it is still a spare, because
+//! a lone attach waits some 12 ms for the kernel.
 
 mod probe;
 mod record;
@@ -14,6 +15,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
+use rustix::process::Pid;
 
 use crate::spec::Limits;
 
@@ -169,6 +171,23 @@ impl Group {
         Err(io::ErrorKind::TimedOut.into())
     }
 
+    /// Ends all that runs in the group. First its limit of CPU time goes: a process needs some to
+    /// die, and may wait long for it beside others that are busy.
+    pub fn kill(&self) {
+        if let Some((kind, path)) = self.place_for("cpu") {
+            let (file, none) = match kind {
+                Kind::V1Cpu => ("cpu.cfs_quota_us", "-1"),
+                _ => ("cpu.max", "max"),
+            };
+            // Without it they die more slowly.
+            let _ = write(&path.join(file), none);
+        }
+        let any = self.places.first().map(|(_, path)| path.as_path());
+        if let Some(path) = self.v2().or(any) {
+            kill_all(path);
+        }
+    }
+
     /// How often the kernel killed a process of the group for want of memory.
     #[must_use]
     pub fn out_of_memory_kills(&self) -> u64 {
@@ -265,7 +284,7 @@ fn kill_all(group: &Path) {
         return;
     };
     for pid in pids.lines().filter_map(|line| line.parse().ok()) {
-        if let Some(pid) = rustix::process::Pid::from_raw(pid) {
+        if let Some(pid) = Pid::from_raw(pid) {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         }
     }

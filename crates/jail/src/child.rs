@@ -104,6 +104,44 @@ pub fn spawn(child: &Child<'_>) -> Result<Pid, SpawnError> {
     }
 }
 
+/// How a child ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// By itself, with this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+/// What a child and all its waited-for descendants used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// CPU time in programs, in microseconds.
+    pub user_us: u64,
+    /// CPU time in the kernel, in microseconds.
+    pub system_us: u64,
+    /// Most memory that any one of the processes held, in bytes. Never less than the daemon itself
+    /// held, whose memory a child shares until it execs.
+    pub max_rss_bytes: u64,
+}
+
+/// Takes a child that has ended, if there is one: its pid, its end, its usage.
+pub fn reap() -> Option<(i32, Status, Usage)> {
+    let reaped = sys::reap_any().ok().flatten()?;
+    let micros = |time: libc::timeval| (time.tv_sec as u64) * 1_000_000 + time.tv_usec as u64;
+    let usage = Usage {
+        user_us: micros(reaped.usage.ru_utime),
+        system_us: micros(reaped.usage.ru_stime),
+        max_rss_bytes: reaped.usage.ru_maxrss as u64 * 1024,
+    };
+    let status = if libc::WIFSIGNALED(reaped.status) {
+        Status::Signal(libc::WTERMSIG(reaped.status))
+    } else {
+        Status::Code(libc::WEXITSTATUS(reaped.status))
+    };
+    Some((reaped.pid, status, usage))
+}
+
 /// The filter, compiled once per process.
 fn filter() -> &'static Vec<libc::sock_filter> {
     static FILTER: OnceLock<Vec<libc::sock_filter>> = OnceLock::new();
@@ -131,7 +169,7 @@ fn prepare(child: &Child<'_>, filter: Option<&[libc::sock_filter]>) -> Result<()
     })?;
     if filter.is_some() {
         raise_oom_score();
-        privileges::bound(privileges::COMMAND).map_err(|errno| SpawnError {
+        privileges::bound_or_lower(privileges::COMMAND).map_err(|errno| SpawnError {
             step: "bound capabilities",
             errno,
         })?;

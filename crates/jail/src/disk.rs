@@ -6,18 +6,19 @@
 //! template: 60 KB instead of a run of mke2fs. They are written through the device, so that they
 //! are in its cache when it is mounted: nobody waits for the host's disk.
 
-use std::collections::BTreeMap;
+mod loop_device;
+
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
-
-use crate::sys;
 
 /// Where disks are made: a folder of the state directory.
 #[derive(Debug)]
@@ -25,6 +26,11 @@ pub struct Maker {
     folder: PathBuf,
     /// What new file systems hold, by their size.
     contents: BTreeMap<u64, Vec<Piece>>,
+    /// The devices of the files that were given away, by device and inode of the file.
+    given: HashMap<(u64, u64), PathBuf>,
+    /// Empty files that came back. A new one costs up to 0.5 ms on a host's ext4 without a journal,
+    /// which passes over all inodes that were deleted in the last minutes.
+    spares: Vec<File>,
 }
 
 /// Bytes of a file system, and where they stand.
@@ -40,12 +46,6 @@ pub struct Disk {
     pub file: OwnedFd,
 }
 
-/// LOOP_CTL_GET_FREE and LOOP_CONFIGURE of linux/loop.h.
-const LOOP_CTL_GET_FREE: u64 = 0x4C82;
-const LOOP_CONFIGURE: u64 = 0x4C0A;
-/// LO_FLAGS_AUTOCLEAR: the device lets its file go with its last user.
-const LO_FLAGS_AUTOCLEAR: u32 = 4;
-
 /// Nothing to recover after a crash, nothing to grow, no copies of what is lost with the disk.
 const FEATURES: &str = "^has_journal,^resize_inode,sparse_super2";
 /// All that a new file system must hold lies together at its start: each piece elsewhere costs a
@@ -53,8 +53,8 @@ const FEATURES: &str = "^has_journal,^resize_inode,sparse_super2";
 const EXTRAS: &str = "lazy_itable_init=1,nodiscard,num_backup_sb=0,packed_meta_blocks=1";
 /// How many block groups keep their tables together; 128 of 128 MiB are 16 GiB.
 const GROUPS_TOGETHER: &str = "128";
-/// What overlayfs needs of a disk.
-const FOLDERS: [&str; 2] = ["upper", "work"];
+/// What overlayfs needs of a disk, and what the sandbox's daemon keeps there.
+const FOLDERS: [&str; 3] = ["upper", "work", "sessions"];
 
 /// Size of a block of the file systems, and of their devices: with a smaller one of the device, a
 /// mount would drop what was written before.
@@ -62,33 +62,8 @@ const BLOCK_BYTES: u32 = 4096;
 
 /// Templates that are kept, one for each size.
 const TEMPLATES_MAX: usize = 16;
-
-/// `struct loop_config` of linux/loop.h.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct LoopConfig {
-    file: u32,
-    block_bytes: u32,
-    info: LoopInfo,
-    reserved: [u64; 8],
-}
-
-/// `struct loop_info64` of linux/loop.h.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct LoopInfo {
-    device: u64,
-    inode: u64,
-    rdevice: u64,
-    offset: u64,
-    size_limit: u64,
-    number: u32,
-    encrypt_type: u32,
-    encrypt_key_size: u32,
-    flags: u32,
-    names: [u8; 160],
-    init: [u64; 2],
-}
+/// Empty files that are kept.
+const SPARES_MAX: usize = 16;
 
 impl Maker {
     /// A maker that keeps its templates in `folder`.
@@ -100,11 +75,12 @@ impl Maker {
         Ok(Self {
             folder: folder.to_owned(),
             contents: BTreeMap::new(),
+            given: HashMap::new(),
+            spares: Vec::new(),
         })
     }
 
-    /// A new file system of `size_bytes`, with the folders `upper` and `work` that belong to
-    /// `owner`.
+    /// A new file system of `size_bytes`, with its folders belonging to `owner`.
     ///
     /// # Errors
     /// Without mke2fs, loop devices or the right to mount; the message names the step.
@@ -122,17 +98,27 @@ impl Maker {
             .contents
             .get(&size_bytes)
             .map_or(&[][..], Vec::as_slice);
-        let file = self.nameless(size_bytes).map_err(at("make a file"))?;
-        let (device, path) = attach(&file).map_err(at("attach a loop device"))?;
+        let file = match self.spares.pop() {
+            Some(file) => file,
+            None => self.nameless().map_err(at("make a file"))?,
+        };
+        file.set_len(size_bytes).map_err(at("size a file"))?;
+        let (device, path) =
+            loop_device::attach(&file, BLOCK_BYTES).map_err(at("attach a loop device"))?;
         for (place, bytes) in content {
             device
                 .write_all_at(bytes, *place)
                 .map_err(at("copy the template"))?;
         }
-        let mount = mount_ext4(&path).map_err(at("mount the disk"))?;
+        // Nothing on this disk outlives the sandbox, so nobody need wait for the host's disk to
+        // flush.
+        let options = ["noinit_itable", "nobarrier"];
+        let mount = mount_ext4(&path, &options).map_err(at("mount the disk"))?;
         drop(device);
+        read_maps_when_needed(&path);
         give(&mount, owner).map_err(at("prepare the disk"))?;
         warm(&mount).map_err(at("try the disk"))?;
+        self.given.insert(name_of(&file)?, path);
         Ok(Disk {
             mount,
             file: file.into(),
@@ -141,27 +127,29 @@ impl Maker {
 
     /// An empty file system of this size, made once.
     fn template(&self, size_bytes: u64) -> io::Result<File> {
-        let path = self.folder.join(format!("template-{size_bytes}.ext4"));
+        let name = format!("template-{size_bytes}-{:016x}.ext4", edition());
+        let path = self.folder.join(name);
         if let Ok(file) = File::open(&path) {
             return Ok(file);
         }
         let unfinished = path.with_extension("new");
         File::create(&unfinished)?.set_len(size_bytes)?;
         let content = self.content()?;
-        let made = Command::new("mke2fs")
-            .args(["-q", "-F", "-t", "ext4", "-m", "0"])
-            .args(["-b", &BLOCK_BYTES.to_string()])
-            .args(["-O", FEATURES, "-E", EXTRAS, "-G", GROUPS_TOGETHER, "-d"])
-            .args([&content, &unfinished])
-            .env_clear()
-            .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
-            .output()?;
-        if !made.status.success() {
+        let block = BLOCK_BYTES.to_string();
+        let options = [
+            "-b",
+            &block,
+            "-O",
+            FEATURES,
+            "-E",
+            EXTRAS,
+            "-G",
+            GROUPS_TOGETHER,
+            "-d",
+        ];
+        if let Err(error) = run_mke2fs(size_bytes, &options, &content, &unfinished) {
             let _ = fs::remove_file(&unfinished);
-            let words = String::from_utf8_lossy(&made.stderr).trim().to_owned();
-            return Err(io::Error::other(format!(
-                "mke2fs of {size_bytes} bytes: {words}"
-            )));
+            return Err(error);
         }
         self.forget_some();
         fs::rename(&unfinished, &path)?;
@@ -190,13 +178,94 @@ impl Maker {
     }
 
     /// An empty file without a name.
-    fn nameless(&self, size_bytes: u64) -> io::Result<File> {
+    fn nameless(&self) -> io::Result<File> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
-        let file = File::from(rustix::fs::open(&self.folder, flags, mode)?);
-        file.set_len(size_bytes)?;
-        Ok(file)
+        Ok(File::from(rustix::fs::open(&self.folder, flags, mode)?))
     }
+
+    /// Lets go of what sandboxes had: mounts, and the files of disks, which are kept for later ones
+    /// once nothing can write to them any more.
+    pub fn take_back(&mut self, held: Vec<OwnedFd>) {
+        let mut files = Vec::new();
+        for fd in held {
+            let fd = File::from(fd);
+            let device = name_of(&fd)
+                .ok()
+                .and_then(|name| Some((name.1, self.given.remove(&name)?)));
+            match device {
+                Some(device) => files.push((fd, device)),
+                // Closed before any file is looked at: with its last mount a device lets go.
+                None => drop(fd),
+            }
+        }
+        for (file, (inode, device)) in files {
+            let is_free = !loop_device::holds(&device, inode);
+            if is_free && self.spares.len() < SPARES_MAX && file.set_len(0).is_ok() {
+                self.spares.push(file);
+            }
+        }
+    }
+}
+
+/// Makes the file of a file system that outlives sandboxes: with a journal, and with `content` as
+/// its one folder. It is sparse, and takes what is written to it.
+///
+/// # Errors
+/// Without mke2fs, or when the host's disk refuses.
+pub fn make_lasting(image: &Path, size_bytes: u64, content: &Path) -> io::Result<()> {
+    let file = File::create_new(image).map_err(at("make its file"))?;
+    file.set_len(size_bytes).map_err(at("size its file"))?;
+    let around = content.parent().unwrap_or(content);
+    let source = around.join("content");
+    fs::create_dir(&source).map_err(at("make its folder"))?;
+    let inner = source.join(content.file_name().unwrap_or_default());
+    fs::rename(content, &inner).map_err(at("make its folder"))?;
+    let options = [
+        "-b",
+        "4096",
+        "-E",
+        "lazy_itable_init=1,nodiscard,root_owner=0:0",
+        "-d",
+    ];
+    run_mke2fs(size_bytes, &options, &source, image)?;
+    fs::rename(&inner, content).map_err(at("make its folder"))?;
+    fs::remove_dir(&source).map_err(at("make its folder"))?;
+    file.sync_all().map_err(at("keep its file"))
+}
+
+/// Mounts a file system that outlives sandboxes. What its files let go of, its file does too.
+///
+/// # Errors
+/// Without loop devices or the right to mount; the message names the step.
+pub fn mount_lasting(image: &File) -> io::Result<OwnedFd> {
+    let attached = loop_device::attach(image, BLOCK_BYTES);
+    let (_device, path) = attached.map_err(at("attach a loop device"))?;
+    mount_ext4(&path, &["noinit_itable", "discard"]).map_err(at("mount it"))
+}
+
+fn run_mke2fs(size_bytes: u64, options: &[&str], source: &Path, image: &Path) -> io::Result<()> {
+    let made = Command::new("mke2fs")
+        .args(["-q", "-F", "-t", "ext4", "-m", "0"])
+        .args(options)
+        .args([source, image])
+        .env_clear()
+        .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
+        .output()
+        .map_err(at("run mke2fs"))?;
+    if made.status.success() {
+        return Ok(());
+    }
+    let words = String::from_utf8_lossy(&made.stderr).trim().to_owned();
+    Err(io::Error::other(format!(
+        "mke2fs of {size_bytes} bytes: {words}"
+    )))
+}
+
+/// Device and inode of a file.
+fn name_of(file: &File) -> io::Result<(u64, u64)> {
+    let found = file.metadata()?;
+    Ok((found.dev(), found.ino()))
 }
 
 /// What a file holds, without its holes.
@@ -222,54 +291,29 @@ fn warm(mount: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Puts the file behind a free loop device. Another process may take the free number between our
-/// asking and our taking, so this asks again.
-fn attach(file: &File) -> io::Result<(File, PathBuf)> {
-    use std::os::fd::AsRawFd;
-    let control = File::options()
-        .read(true)
-        .write(true)
-        .open("/dev/loop-control")?;
-    let mut attempts = 0;
-    loop {
-        let number = sys::ioctl_number(control.as_fd(), LOOP_CTL_GET_FREE, 0)?;
-        let path = PathBuf::from(format!("/dev/loop{number}"));
-        let device = File::options().read(true).write(true).open(&path)?;
-        let info = LoopInfo {
-            device: 0,
-            inode: 0,
-            rdevice: 0,
-            offset: 0,
-            size_limit: 0,
-            number: 0,
-            encrypt_type: 0,
-            encrypt_key_size: 0,
-            flags: LO_FLAGS_AUTOCLEAR,
-            names: [0; 160],
-            init: [0; 2],
-        };
-        let mut config = LoopConfig {
-            file: file.as_raw_fd() as u32,
-            block_bytes: BLOCK_BYTES,
-            info,
-            reserved: [0; 8],
-        };
-        match sys::ioctl_struct(device.as_fd(), LOOP_CONFIGURE, &mut config) {
-            Ok(()) => return Ok((device, path)),
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) && attempts < 100 => {
-                attempts += 1;
-            }
-            Err(error) => return Err(error),
-        }
+/// Keeps the first allocation from reading the maps of all block groups ahead, which would be a
+/// third of a disk's making and pages that no small sandbox uses. A /sys that cannot be written
+/// only costs that.
+fn read_maps_when_needed(device: &Path) {
+    if let Some(name) = device.file_name() {
+        let knob = Path::new("/sys/fs/ext4").join(name).join("mb_prefetch");
+        let _ = fs::write(knob, "1");
     }
 }
 
-fn mount_ext4(device: &Path) -> io::Result<OwnedFd> {
+/// What templates of this program are made with, as a number: those of another release stay in the
+/// state directory and must not be taken for ours.
+fn edition() -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (FEATURES, EXTRAS, GROUPS_TOGETHER, FOLDERS, BLOCK_BYTES).hash(&mut hasher);
+    hasher.finish()
+}
+
+fn mount_ext4(device: &Path, options: &[&str]) -> io::Result<OwnedFd> {
     let context = rustix::mount::fsopen("ext4", FsOpenFlags::FSOPEN_CLOEXEC)?;
     rustix::mount::fsconfig_set_string(context.as_fd(), "source", device)?;
-    // Nothing on this disk outlives the sandbox, so nobody need wait for the host's disk to flush.
-    for option in ["noinit_itable", "nobarrier"] {
-        rustix::mount::fsconfig_set_flag(context.as_fd(), option)?;
+    for option in options {
+        rustix::mount::fsconfig_set_flag(context.as_fd(), *option)?;
     }
     rustix::mount::fsconfig_create(context.as_fd())?;
     let attributes = MountAttrFlags::MOUNT_ATTR_NODEV
@@ -282,7 +326,7 @@ fn mount_ext4(device: &Path) -> io::Result<OwnedFd> {
     )?)
 }
 
-/// Makes `upper` and `work` in a folder, for the sandbox's root.
+/// Makes the folders of a disk in another folder, for the sandbox's root.
 ///
 /// # Errors
 /// The kernel's, unchanged.
@@ -305,4 +349,47 @@ fn give(folder: &OwnedFd, owner: u32) -> io::Result<()> {
 
 fn at(step: &'static str) -> impl Fn(io::Error) -> io::Error {
     move |error| io::Error::new(error.kind(), format!("{step}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a disk's file system holds this name.
+    fn has(disk: &Disk, name: &str) -> bool {
+        rustix::fs::statat(&disk.mount, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    }
+
+    #[test]
+    fn a_file_that_came_back_serves_an_empty_disk() {
+        if !rustix::process::geteuid().is_root() {
+            // Others cannot mount: their launcher makes no disks.
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let mut maker = Maker::new(folder.path()).unwrap();
+        let first = maker.make(64 << 20, 0).unwrap();
+        rustix::fs::mkdirat(&first.mount, "upper/left", Mode::RWXU).unwrap();
+        let inode = name_of(&File::from(first.file.try_clone().unwrap())).unwrap();
+        maker.take_back(vec![first.file, first.mount]);
+        let second = maker.make(128 << 20, 0).unwrap();
+        let again = name_of(&File::from(second.file.try_clone().unwrap())).unwrap();
+        assert_eq!(inode, again);
+        assert!(has(&second, "upper") && !has(&second, "upper/left"));
+    }
+
+    #[test]
+    fn a_file_that_is_still_mounted_serves_nobody_else() {
+        if !rustix::process::geteuid().is_root() {
+            // Others cannot mount: their launcher makes no disks.
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let mut maker = Maker::new(folder.path()).unwrap();
+        let first = maker.make(64 << 20, 0).unwrap();
+        let still = first.mount.try_clone().unwrap();
+        maker.take_back(vec![first.file, first.mount]);
+        assert!(maker.spares.is_empty());
+        drop(still);
+    }
 }

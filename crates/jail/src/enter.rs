@@ -5,15 +5,17 @@
 //! so a step that fails is undone by its exit, and the step's name, errno and remedy go to the
 //! launcher.
 
-mod masks;
+pub(crate) mod masks;
 mod prepare;
-mod root;
+pub(crate) mod root;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
-use rustix::mount::{MountAttrFlags, UnmountFlags};
+use rustix::fs::CWD;
+use rustix::io::Errno;
+use rustix::mount::{MountAttrFlags, OpenTreeFlags, UnmountFlags};
 use rustix::process::{Resource, Rlimit};
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +30,12 @@ pub struct Orders {
     pub layers: usize,
     /// Where the trees of the host go.
     pub bind_targets: Vec<PathBuf>,
+    /// Where volumes go, what others are mounted on first.
+    #[serde(default)]
+    pub volume_targets: Vec<PathBuf>,
+    /// Whether a /dev of its own follows last.
+    #[serde(default)]
+    pub own_devices: bool,
     /// The writable layer: a prepared disk follows (`None`), or a tmpfs of this size is made.
     pub tmpfs_bytes: Option<u64>,
     /// Size of /tmp, in bytes.
@@ -49,9 +57,13 @@ pub struct Kit {
     pub boot: OwnedFd,
     /// The log ring of the entrypoint's output: see [`crate::log_ring`].
     pub log: OwnedFd,
-    /// A disk if one was prepared, then layers, then trees of the host.
+    /// A disk if one was prepared, then layers, trees of the host, volumes, a /dev of its own.
     pub mounts: Vec<OwnedFd>,
 }
+
+/// A folder of the sandbox's disk that no path of the sandbox leads to: for what its daemon keeps
+/// from its commands, such as the layers of isolated sessions.
+pub type Store = OwnedFd;
 
 /// A step that failed, for the launcher.
 #[derive(Debug, Clone, Serialize, Deserialize, thiserror::Error)]
@@ -82,13 +94,17 @@ fn hint(step: &str) -> &'static str {
              with unmasked system paths)"
         }
         "mount the root" => " (the kernel must be 5.11 or newer for overlayfs in a user namespace)",
+        VOLUME_PLACE => {
+            " (a volume is mounted where the image has a folder for a folder, a file for a file, \
+             or nothing, and no symbolic link on the way)"
+        }
         "become root" | "map ids" => " (run `barchan doctor` for what this host lacks)",
         _ => "",
     }
 }
 
 /// Adds a step's name to the kernel's errors.
-fn step<E: Into<io::Error>>(name: &'static str) -> impl Fn(E) -> StepError {
+pub(crate) fn step<E: Into<io::Error>>(name: &'static str) -> impl Fn(E) -> StepError {
     move |error| StepError::new(name, &error.into())
 }
 
@@ -96,15 +112,33 @@ fn step<E: Into<io::Error>>(name: &'static str) -> impl Fn(E) -> StepError {
 ///
 /// # Errors
 /// The step that failed; the process must end then.
-pub fn enter(orders: &Orders, kit: &Kit, prepared: &Prepared) -> Result<(), StepError> {
+pub fn enter(orders: &Orders, kit: &Kit, prepared: &Prepared) -> Result<Store, StepError> {
     let root = root::assemble(orders, kit)?;
-    attach_host_trees(orders, kit, root.as_fd())?;
+    let (trees, volumes, devices) = further(orders, kit);
+    attach_host_trees(&orders.bind_targets, trees, root.as_fd())?;
+    if let Some(devices) = devices {
+        prepare::exchange_devices(devices.as_fd())?;
+    }
     for view in prepare::views(orders.own_network) {
         root::move_in(root.as_fd(), view)?;
     }
+    let store = hide_store(root.as_fd())?;
     mount_tmp(orders, root.as_fd())?;
+    attach_volumes(&orders.volume_targets, volumes, root.as_fd())?;
     limit_without_groups(orders, prepared)?;
-    pivot(root.as_fd())
+    pivot(root.as_fd())?;
+    Ok(store)
+}
+
+/// Puts the store where /tmp is about to cover it: a mount must hang somewhere for parts of it to
+/// be mounted elsewhere, and nobody here may take the cover away.
+fn hide_store(root: BorrowedFd<'_>) -> Result<Store, StepError> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    let store = rustix::mount::open_tree(CWD, "disk/sessions", flags)
+        .map_err(step("open the daemon's part of the disk"))?;
+    root::attach(root, "tmp", store.as_fd())
+        .map_err(step("attach the daemon's part of the disk"))?;
+    Ok(store)
 }
 
 /// The kernel takes no smaller limit of a PID namespace.
@@ -131,10 +165,46 @@ fn limit_without_groups(orders: &Orders, prepared: &Prepared) -> Result<(), Step
     Ok(())
 }
 
-fn attach_host_trees(orders: &Orders, kit: &Kit, root: BorrowedFd<'_>) -> Result<(), StepError> {
-    let first = kit.mounts.len().saturating_sub(orders.bind_targets.len());
-    let trees = kit.mounts.iter().skip(first);
-    for (tree, target) in trees.zip(&orders.bind_targets) {
+/// What follows on the parts of the root: trees of the host, volumes, a /dev.
+fn further<'a>(
+    orders: &Orders,
+    kit: &'a Kit,
+) -> (&'a [OwnedFd], &'a [OwnedFd], Option<&'a OwnedFd>) {
+    let tail =
+        |mounts: &'a [OwnedFd], count: usize| mounts.split_at(mounts.len().saturating_sub(count));
+    let (rest, devices) = tail(&kit.mounts, usize::from(orders.own_devices));
+    let (rest, volumes) = tail(rest, orders.volume_targets.len());
+    let (_, trees) = tail(rest, orders.bind_targets.len());
+    (trees, volumes, devices.first())
+}
+
+/// The step whose failure is the caller's own: the place of a volume.
+pub(crate) const VOLUME_PLACE: &str = "open the place of a volume";
+
+/// Puts volumes into the finished root, so that they may lie below /tmp.
+fn attach_volumes(
+    targets: &[PathBuf],
+    volumes: &[OwnedFd],
+    root: BorrowedFd<'_>,
+) -> Result<(), StepError> {
+    for (tree, target) in volumes.iter().zip(targets) {
+        let misplaced = |errno: Errno| {
+            let error = io::Error::from(errno);
+            let words = format!("{}: {error}", target.display());
+            StepError::new(VOLUME_PLACE, &io::Error::new(error.kind(), words))
+        };
+        let place = root::mount_point(root, target, tree).map_err(misplaced)?;
+        mounts::attach(tree.as_fd(), place.as_fd()).map_err(misplaced)?;
+    }
+    Ok(())
+}
+
+fn attach_host_trees(
+    targets: &[PathBuf],
+    trees: &[OwnedFd],
+    root: BorrowedFd<'_>,
+) -> Result<(), StepError> {
+    for (tree, target) in trees.iter().zip(targets) {
         let place = root::mount_point(root, target, tree).map_err(step("open a bind target"))?;
         mounts::attach(tree.as_fd(), place.as_fd()).map_err(step("attach a tree of the host"))?;
     }
@@ -149,7 +219,7 @@ fn mount_tmp(orders: &Orders, root: BorrowedFd<'_>) -> Result<(), StepError> {
 }
 
 /// Makes `root` the root and lets go of the host's.
-fn pivot(root: BorrowedFd<'_>) -> Result<(), StepError> {
+pub(crate) fn pivot(root: BorrowedFd<'_>) -> Result<(), StepError> {
     rustix::process::fchdir(root).map_err(step("enter the root"))?;
     rustix::process::pivot_root(".", ".").map_err(step("change the root"))?;
     rustix::mount::unmount(".", UnmountFlags::DETACH).map_err(step("let go of the host's root"))?;

@@ -86,3 +86,6 @@ pub fn receive(socket: impl AsFd, wait: bool) -> io::Result<Option<(Vec<u8>, Vec
     bytes.truncate(got.bytes);
     Ok(Some((bytes, fds)))
 }
+
+#[cfg(test)]
+mod fuzz;

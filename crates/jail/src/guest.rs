@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 /// The argument that tells the daemon's program that it is a spare: see [`crate::standby`].
 pub const STAND_BY: &CStr = c"--stand-by";
+/// The argument that tells the daemon's program that it is PID 1 of an isolated session: see
+/// [`crate::session`].
+pub const SESSION: &CStr = c"--session";
 /// The channel to the launcher: orders come in, "ready" and failed steps go out.
 pub const CONTROL_FD: i32 = 3;
 /// Where a limit of processes is written, if the kernel has one per PID namespace.
@@ -14,12 +17,25 @@ pub const PID_MAX_FD: i32 = 4;
 /// Where a limit of System V memory is written, if the kernel lets a sandbox do so.
 pub const SHM_ALL_FD: i32 = 5;
 
+/// A program that the sandbox's creator wants run beside the entrypoint.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hook {
+    /// How its failures are told.
+    pub name: String,
+    /// When it is due again and again; empty for one that is run once.
+    pub schedule: String,
+    /// Program and arguments.
+    pub argv: Vec<String>,
+    /// Most seconds that it may take.
+    pub timeout_s: u64,
+}
+
 /// What the daemon is told at its start.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Boot {
     /// The sandbox's id.
     pub id: String,
-    /// The program whose end is the sandbox's end, and its arguments.
+    /// The program whose end is the sandbox's end, and its arguments; an isolated session has none.
     pub entrypoint: Vec<String>,
     /// Environment of the entrypoint and of every command.
     pub env: BTreeMap<String, String>,
@@ -31,4 +47,16 @@ pub struct Boot {
     /// CPU limit in thousandths of a core, for the metrics; `None` when there is none.
     #[serde(default)]
     pub cpu_millis: Option<u64>,
+    /// User of commands that name none; `None`: the daemon's own.
+    #[serde(default)]
+    pub uid: Option<u32>,
+    /// Group of those; `None`: that of the user.
+    #[serde(default)]
+    pub gid: Option<u32>,
+    /// Run to its end before the entrypoint is started; if it fails, there is no entrypoint.
+    #[serde(default)]
+    pub pre_start: Option<Hook>,
+    /// Run again and again while the entrypoint runs.
+    #[serde(default)]
+    pub periodic: Vec<Hook>,
 }

@@ -6,9 +6,13 @@
 
 mod clients;
 mod create;
+mod gpus;
+mod host;
 mod slot;
+mod sockets;
 mod state;
 mod verbs;
+mod volumes;
 mod watchdog;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -19,16 +23,21 @@ use std::path::PathBuf;
 use rustix::event::epoll::{self, EventData, EventFlags};
 
 use crate::cgroup::{self, Group, Hierarchies};
+use crate::host_paths::HostPaths;
 use crate::ids::{self, Map};
 use crate::proto::{Hello, IdMode, VERSION};
 use crate::spec::Network;
 use crate::workshop::Workshop;
-use crate::{blank, mounts};
+use crate::{blank, mounts, sys};
 
 use clients::Clients;
 use create::{Caller, Job};
+use host::limits_pids_per_namespace;
+pub(crate) use host::now_ms;
 use slot::{Ended, Slot};
+use sockets::Sockets;
 use state::StateDirectory;
+use volumes::Volumes;
 
 /// How a launcher is started.
 #[derive(Debug, Clone)]
@@ -41,6 +50,10 @@ pub struct Options {
     pub blanks: usize,
     /// Size of the disk that a spare has, in bytes; another size costs its making at create.
     pub disk_bytes: u64,
+    /// Folders of the host in which sandboxes may mount.
+    pub host_paths: Vec<PathBuf>,
+    /// Where the host's device nodes are.
+    pub devices: PathBuf,
 }
 
 impl Default for Options {
@@ -51,6 +64,8 @@ impl Default for Options {
             execd,
             blanks: 4,
             disk_bytes: 10 << 30,
+            host_paths: Vec::new(),
+            devices: PathBuf::from("/dev"),
         }
     }
 }
@@ -88,10 +103,14 @@ struct Launcher {
     devices: OwnedFd,
     /// The sealed in-sandbox daemon.
     program: OwnedFd,
+    /// Where the daemons are reached.
+    sockets: Sockets,
     workshop: Workshop,
     /// Who waits for the workshop's answers, in order.
     tasks: VecDeque<WorkshopClient>,
     clients: Clients,
+    host_paths: HostPaths,
+    volumes: Volumes,
     slots: BTreeMap<u32, Slot>,
     next_slot: u32,
     /// Living and starting sandboxes by id.
@@ -116,6 +135,8 @@ enum WorkshopClient {
     Slot(u32),
     /// Nobody: a disk was let go.
     Nobody,
+    /// Everybody who waits for a named volume, above all the sandbox that it is made for.
+    Volume(volumes::Order),
     /// The caller who had a tree settled.
     Caller(Caller),
 }
@@ -127,14 +148,17 @@ enum WorkshopClient {
 pub fn run(options: &Options) -> io::Result<()> {
     // A signal to the server's terminal or group must not end the sandboxes.
     let _ = rustix::process::setsid();
+    // Nothing is open yet but what callers had: their locks and pipes are not for sandboxes' lives.
+    sys::close_from(3);
+    host::raise_open_files();
     let program = state::seal_program(&options.execd)?;
     let state = StateDirectory::open(&options.state)?;
     let ids = ids::settle()?;
     let groups = cgroup::probe(state.id());
     groups.remove_orphans();
-    state.remove_orphans();
+    crate::volumes::recover()?;
     let workshop = Workshop::start(&PathBuf::from("disk"))?;
-    let devices = mounts::device_tree(blank::STAGING)?;
+    let devices = mounts::device_tree(blank::STAGING, &[])?;
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     watch(&epoll, &workshop.channel, token::of(token::WORKSHOP, 0))?;
     let clients = Clients::listen(state::SOCKET)?;
@@ -147,9 +171,12 @@ pub fn run(options: &Options) -> io::Result<()> {
         groups,
         devices,
         program,
+        sockets: Sockets::new()?,
         workshop,
         tasks: VecDeque::new(),
         clients,
+        host_paths: HostPaths::new(&options.host_paths, &std::env::current_dir()?),
+        volumes: Volumes::default(),
         slots: BTreeMap::new(),
         next_slot: rustix::process::getpid()
             .as_raw_nonzero()
@@ -164,27 +191,10 @@ pub fn run(options: &Options) -> io::Result<()> {
         last_failure: String::new(),
         leaving: false,
     };
+    launcher.sweep_volumes();
     let served = launcher.serve();
     launcher.leave();
     served
-}
-
-/// Whether this kernel counts processes per PID namespace, which is limit enough where there are no
-/// control groups: since 6.14 each namespace has its own `pid_max`.
-fn limits_pids_per_namespace() -> bool {
-    let name = rustix::system::uname();
-    let release = name.release().to_string_lossy();
-    let mut numbers = release
-        .split(|c: char| !c.is_ascii_digit())
-        .map_while(|n| n.parse().ok());
-    let version: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    version >= (6, 14)
-}
-
-/// Milliseconds on a clock that nobody sets.
-fn now_ms() -> i64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec * 1000 + now.tv_nsec / 1_000_000
 }
 
 /// Wakes the loop when `fd` is readable or closed.
@@ -280,12 +290,16 @@ impl Launcher {
                 .as_raw_nonzero()
                 .get()
                 .unsigned_abs(),
+            sockets: self.sockets.path(),
             ids: self.ids,
             cpu,
             memory,
             pids: pids || limits_pids_per_namespace(),
             disk: true,
             pause,
+            volume: self.makes_disks(),
+            gpus: self.gpus(),
+            host_paths: self.host_paths.allowed().to_vec(),
         }
     }
 
@@ -357,35 +371,15 @@ impl Launcher {
         self.stale_groups.retain(|group| !group.remove());
     }
 
-    /// Whether memory is limited by looking rather than by the kernel.
-    fn is_watching(&self) -> bool {
-        let (_, by_kernel, ..) = self.groups.can();
-        !by_kernel
-            && self
-                .slots
-                .values()
-                .any(|slot| slot.memory_limit().is_some())
-    }
-
-    fn watch_memory(&mut self) {
-        if !self.is_watching() {
-            return;
-        }
-        let watched = self.slots.values().filter_map(Slot::memory_limit).collect();
-        let mut too_much = watchdog::look(&watched);
-        for slot in self.slots.values_mut() {
-            slot.keep_within(&mut too_much);
-        }
-    }
-
     /// Ends what is left and takes its traces away.
     fn leave(&mut self) {
         for slot in std::mem::take(&mut self.slots).into_values() {
             slot.dissolve();
         }
+        self.close_unused_volumes();
+        self.workshop.close();
         self.groups.remove_orphans();
         self.groups.remove();
-        self.state.remove_orphans();
         self.state.remove_socket();
     }
 }

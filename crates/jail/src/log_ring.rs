@@ -37,13 +37,13 @@ impl Writer {
     /// When the file cannot be written.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let skipped = bytes.len().saturating_sub(RING_BYTES as usize);
-        self.total += skipped as u64;
+        self.total = self.total.wrapping_add(skipped as u64);
         let mut rest = bytes.get(skipped..).unwrap_or_default();
         while !rest.is_empty() {
             let at = self.total % RING_BYTES;
             let (now, later) = rest.split_at(rest.len().min((RING_BYTES - at) as usize));
             self.file.write_all_at(now, HEADER_BYTES + at)?;
-            self.total += now.len() as u64;
+            self.total = self.total.wrapping_add(now.len() as u64);
             rest = later;
         }
         self.file.write_all_at(&self.total.to_le_bytes(), 0)
@@ -75,10 +75,13 @@ fn read_total(file: &File) -> io::Result<u64> {
 }
 
 #[cfg(test)]
+mod fuzz;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
-    fn ring() -> File {
+    pub(super) fn ring() -> File {
         let memory = rustix::fs::memfd_create("log", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
         let file = File::from(memory);
         file.set_len(FILE_BYTES).unwrap();

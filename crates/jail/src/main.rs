@@ -36,6 +36,8 @@ fn parse(mut args: impl Iterator<Item = OsString>) -> Result<Options, String> {
             Some("--disk-bytes") => {
                 options.disk_bytes = number().ok_or("--disk-bytes takes a number")?;
             }
+            Some("--host-path") => options.host_paths.push(PathBuf::from(value)),
+            Some("--devices") => options.devices = PathBuf::from(value),
             _ => return Err(format!("unknown option {}", name.display())),
         }
     }

@@ -3,9 +3,10 @@
 //! All are detached: they hang nowhere until the sandbox attaches them in its own namespace, so a
 //! launcher that dies leaves none behind.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -70,6 +71,35 @@ pub fn sealed_copy(tree: BorrowedFd<'_>, ids: Option<BorrowedFd<'_>>) -> io::Res
             // A file system below this tree has no id-mapped mounts. Its files stay readable by
             // what their "other" bits allow.
             sys::set_mount_attributes(copy.as_fd(), SEALED, None, true)?;
+        }
+        done => done?,
+    }
+    Ok(copy)
+}
+
+/// A detached copy of what a sandbox mounts as a volume: without set-id bits and devices, and
+/// read-only where it is to be. With `ids`, its files appear under the ids of that user namespace.
+///
+/// # Errors
+/// The kernel's, unchanged.
+pub fn volume_copy(
+    tree: BorrowedFd<'_>,
+    ids: Option<BorrowedFd<'_>>,
+    read_only: bool,
+) -> io::Result<OwnedFd> {
+    let copy = copy(tree)?;
+    let harmless = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
+    let attributes = harmless
+        | if read_only {
+            libc::MOUNT_ATTR_RDONLY
+        } else {
+            0
+        };
+    match sys::set_mount_attributes(copy.as_fd(), attributes, ids, true) {
+        Err(error) if ids.is_some() && error.raw_os_error() == Some(libc::EINVAL) => {
+            // A file system of the host's without id-mapped mounts: a sandbox may there what
+            // everybody may.
+            sys::set_mount_attributes(copy.as_fd(), attributes, None, true)?;
         }
         done => done?,
     }
@@ -172,19 +202,35 @@ const LINKS: [(&str, &str); 5] = [
     ("pts/ptmx", "ptmx"),
 ];
 
-/// The one /dev that all sandboxes see a read-only copy of. Without the right to make device nodes,
-/// the host's own are bound in, for which `staging` must be a folder of this mount namespace.
+/// A device node of the host that a sandbox sees besides those that all see.
+#[derive(Debug)]
+pub struct Device {
+    /// Its name in /dev, which may lie in a folder of it.
+    pub name: String,
+    /// Where the host has it.
+    pub source: PathBuf,
+    /// Its number.
+    pub number: u64,
+}
+
+/// The /dev that sandboxes see a read-only copy of: one for all but those with further devices.
+/// Without the right to make device nodes, the host's own are bound in, for which `staging` must be
+/// a folder of this mount namespace.
 ///
 /// # Errors
 /// The kernel's, unchanged.
-pub fn device_tree(staging: &str) -> io::Result<OwnedFd> {
+pub fn device_tree(staging: &str, further: &[Device]) -> io::Result<OwnedFd> {
     let tree = make(
         "tmpfs",
         &[("mode", "755"), ("size", "64k")],
         MountAttrFlags::MOUNT_ATTR_NOSUID,
     )?;
     let mode = Mode::from_raw_mode(0o755);
-    for folder in ["pts", "shm"] {
+    let folders = further
+        .iter()
+        .filter_map(|device| device.name.split_once('/'));
+    let folders: BTreeSet<&str> = folders.map(|(folder, _)| folder).collect();
+    for folder in ["pts", "shm"].into_iter().chain(folders) {
         rustix::fs::mkdirat(&tree, folder, mode)?;
     }
     for (target, name) in LINKS {
@@ -192,26 +238,31 @@ pub fn device_tree(staging: &str) -> io::Result<OwnedFd> {
     }
     // The umask of whoever started the launcher must not decide who may use /dev/null.
     let old = rustix::process::umask(Mode::empty());
-    let made = DEVICES.iter().try_for_each(|(name, major, minor)| {
-        let device = rustix::fs::makedev(*major, *minor);
+    let usual = DEVICES.map(|(name, major, minor)| (name, rustix::fs::makedev(major, minor)));
+    let all = further.iter().map(|it| (it.name.as_str(), it.number));
+    let made = usual.into_iter().chain(all).try_for_each(|(name, number)| {
         let mode = Mode::from_raw_mode(0o666);
-        rustix::fs::mknodat(&tree, *name, FileType::CharacterDevice, mode, device)
+        rustix::fs::mknodat(&tree, name, FileType::CharacterDevice, mode, number)
     });
     rustix::process::umask(old);
     match made {
         Ok(()) => copy_read_only(&tree),
-        Err(_) => bind_devices(&tree, staging),
+        Err(_) => bind_devices(&tree, staging, further),
     }
 }
 
-fn bind_devices(tree: &OwnedFd, staging: &str) -> io::Result<OwnedFd> {
+fn bind_devices(tree: &OwnedFd, staging: &str, further: &[Device]) -> io::Result<OwnedFd> {
     attach_at(tree.as_fd(), staging)?;
-    for (name, ..) in DEVICES {
+    let usual = DEVICES.map(|(name, ..)| (name, PathBuf::from(format!("/dev/{name}"))));
+    let all = further
+        .iter()
+        .map(|it| (it.name.as_str(), it.source.clone()));
+    for (name, source) in usual.into_iter().chain(all) {
         let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
         rustix::fs::openat(tree, name, flags, Mode::from_raw_mode(0o666))?;
         let device = rustix::mount::open_tree(
             CWD,
-            format!("/dev/{name}"),
+            &source,
             OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC,
         )?;
         attach_at(device.as_fd(), &format!("{staging}/{name}"))?;

@@ -1,7 +1,9 @@
 //! Which capabilities exist inside a sandbox.
 
 use rustix::io::Errno;
-use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
+use rustix::thread::{
+    CapabilitySet, capabilities, remove_capability_from_bounding_set, set_capabilities,
+};
 
 /// What a command may have as the sandbox's root: what containers get by default, less what the
 /// OpenSandbox runtime drops (AUDIT_WRITE, MKNOD, NET_RAW among them). All count inside the
@@ -19,8 +21,11 @@ pub const COMMAND: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::SYS_CHROOT);
 
 /// What the in-sandbox daemon keeps: more than any command, so that no command may trace it, and
-/// what isolated sessions are made with.
-pub const DAEMON: CapabilitySet = COMMAND.union(CapabilitySet::SYS_ADMIN);
+/// what isolated sessions are made with: mounts and namespaces, and a loopback interface that is
+/// up.
+pub const DAEMON: CapabilitySet = COMMAND
+    .union(CapabilitySet::SYS_ADMIN)
+    .union(CapabilitySet::NET_ADMIN);
 
 /// Takes everything but `keep` from what this thread and its descendants can ever have. The root of
 /// the namespace gets `keep` at its next exec.
@@ -38,4 +43,23 @@ pub fn bound(keep: CapabilitySet) -> Result<(), Errno> {
         }
     }
     Ok(())
+}
+
+/// The same for a process that may gain nothing by exec either way: where the bounding set is out
+/// of reach, for an ordinary user or in a container without SETPCAP, what it holds itself is what
+/// counts. The caller sets no-new-privileges before it execs.
+///
+/// # Errors
+/// The kernel's, unchanged.
+pub fn bound_or_lower(keep: CapabilitySet) -> Result<(), Errno> {
+    match bound(keep) {
+        Err(Errno::PERM) => {
+            let mut held = capabilities(None)?;
+            held.effective &= keep;
+            held.permitted &= keep;
+            held.inheritable &= keep;
+            set_capabilities(None, held)
+        }
+        done => done,
+    }
 }

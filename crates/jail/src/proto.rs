@@ -1,13 +1,15 @@
 //! Pure. The words between the native runtime and the launcher: one JSON object per line, over a
 //! Unix stream socket in a directory that only the two may enter.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::spec::Spec;
 
 /// Raised with every change that an older side would misread. A server that finds a launcher of
 /// another version lets it finish its sandboxes and says so.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 4;
 
 /// Longest line either side accepts, in bytes.
 pub const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -35,12 +37,19 @@ pub enum Request {
     Pause(String),
     /// Let them run on.
     Resume(String),
+    /// End a running one whose daemon does not answer any more; its log and status stay. Refused
+    /// while it stands still, because it cannot answer then.
+    Condemn(String),
     /// End it and forget it. An unknown id is a success.
     Delete(String),
     /// Give the files of an ended build to id 0 upwards, as stored layers are.
     Settle(String),
     /// The tail of its entrypoint's output. Answered by [`Answer::Log`].
     Log(String),
+    /// All named volumes. Answered by [`Answer::Volumes`].
+    Volumes,
+    /// Remove a named volume that nobody has mounted.
+    RemoveVolume(String),
     /// End every sandbox, take all traces away and exit.
     Leave,
 }
@@ -66,6 +75,8 @@ pub enum Answer {
     Sandboxes(Vec<Status>),
     /// To [`Request::Log`]; hostile bytes, made valid UTF-8.
     Log(String),
+    /// To [`Request::Volumes`].
+    Volumes(Vec<VolumeStatus>),
     /// Done, nothing to add.
     Done,
     /// Not done.
@@ -79,6 +90,10 @@ pub struct Hello {
     pub version: u32,
     /// Process id, for messages.
     pub pid: u32,
+    /// The folder of the daemons' sockets: a path that works for as long as the launcher lives.
+    /// Absent from a version that is told apart by its number.
+    #[serde(default)]
+    pub sockets: PathBuf,
     /// How ids inside map to ids outside.
     pub ids: IdMode,
     /// CPU time can be limited.
@@ -91,6 +106,30 @@ pub struct Hello {
     pub disk: bool,
     /// Sandboxes can be paused.
     pub pause: bool,
+    /// Named volumes can be limited.
+    #[serde(default)]
+    pub volume: bool,
+    /// How many graphics processors there are.
+    #[serde(default)]
+    pub gpus: u32,
+    /// The folders of the host in which mounts may lie.
+    #[serde(default)]
+    pub host_paths: Vec<PathBuf>,
+}
+
+/// A named volume as it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VolumeStatus {
+    /// Its name.
+    pub name: String,
+    /// The most that it holds, in bytes, where that is limited.
+    pub size_bytes: Option<u64>,
+    /// What it takes on the host's disk, in bytes, where that is known.
+    pub used_bytes: Option<u64>,
+    /// The sandboxes that have it mounted.
+    pub sandboxes: Vec<String>,
+    /// The sandbox with which it is deleted.
+    pub owner: Option<String>,
 }
 
 /// How ids inside a sandbox map to ids of the host.
@@ -132,6 +171,8 @@ pub enum Phase {
     Signalled(i32),
     /// The kernel killed its entrypoint or daemon for want of memory.
     OutOfMemory,
+    /// It was ended because its daemon did not answer any more.
+    Unresponsive,
 }
 
 /// Why a request was not done.
@@ -157,6 +198,22 @@ pub enum FailureKind {
     Start,
     /// The request itself is wrong.
     Invalid,
+    /// A path of the host that sandboxes may not see.
+    HostPathNotAllowed,
+    /// A path of the host that leads nowhere.
+    HostPathNotFound,
+    /// A missing folder of the host could not be made.
+    HostPathNotMade,
+    /// No named volume of this name.
+    VolumeNotFound,
+    /// A named volume that cannot be made or mounted.
+    VolumeUnusable,
+    /// A named volume that a sandbox has mounted.
+    VolumeInUse,
+    /// A part of a named volume that is none of its folders.
+    VolumePath,
+    /// A place in the sandbox where nothing can be mounted.
+    MountPath,
 }
 
 impl Failure {
@@ -169,3 +226,6 @@ impl Failure {
         }
     }
 }
+
+#[cfg(test)]
+mod fuzz;

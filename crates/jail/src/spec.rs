@@ -4,17 +4,24 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::devices::Gpus;
 use crate::guest::Boot;
 
 /// One sandbox to be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
-    /// A lower-case UUID; also the name of the sandbox's run directory.
+    /// A lower-case UUID; also the name of its daemon's socket.
     pub id: String,
     /// Read-only layers of the root, top first, as paths beneath the state directory.
     pub layers: Vec<PathBuf>,
     /// Trees of the host that appear read-only in the root.
     pub binds: Vec<Bind>,
+    /// What else it mounts, what others are mounted on first.
+    #[serde(default)]
+    pub volumes: Vec<Volume>,
+    /// Graphics processors that it sees.
+    #[serde(default)]
+    pub gpus: Option<Gpus>,
     /// What the in-sandbox daemon is told.
     pub boot: Boot,
     /// What the sandbox may use.
@@ -35,6 +42,50 @@ pub struct Bind {
     pub source: PathBuf,
     /// Absolute path in the sandbox; its parent must exist in a layer.
     pub target: PathBuf,
+}
+
+/// A folder or file that is mounted besides the image: without set-id bits or devices.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Volume {
+    /// What is mounted.
+    pub source: Source,
+    /// Absolute path in the sandbox; what is missing of it is made.
+    pub target: PathBuf,
+    /// Whether nothing in it can be changed.
+    pub read_only: bool,
+}
+
+/// What is mounted as a volume.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// What lies at `path` beneath a folder that the launcher was told of at its start.
+    Host {
+        /// The folder.
+        root: PathBuf,
+        /// The path beneath it, without links.
+        path: PathBuf,
+    },
+    /// A named volume.
+    Named {
+        /// Its name.
+        name: String,
+        /// The folder of it that is mounted; made where it is missing.
+        path: PathBuf,
+        /// How it is made when there is none.
+        new: Option<NewVolume>,
+    },
+}
+
+/// How a named volume is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewVolume {
+    /// The most that it holds, in bytes, where that can be limited.
+    pub bytes: u64,
+    /// Whether somebody asked for that size, and is told where it is not kept to.
+    pub is_asked: bool,
+    /// Whether it is deleted with the sandbox.
+    pub goes_with_sandbox: bool,
 }
 
 /// What a sandbox may use. `None`: no limit.

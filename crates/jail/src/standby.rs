@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use crate::blank::{READY, report};
-use crate::enter::{self, Kit, Orders, Prepared, StepError};
+use crate::enter::{self, Kit, Orders, Prepared, StepError, Store};
 use crate::guest::{CONTROL_FD, PID_MAX_FD, SHM_ALL_FD};
 use crate::{frames, sys};
 
@@ -19,7 +19,7 @@ use crate::{frames, sys};
 ///
 /// # Errors
 /// When this process was not started by a launcher.
-pub fn enter() -> io::Result<Option<Kit>> {
+pub fn enter() -> io::Result<Option<(Kit, Store)>> {
     // For whoever lists processes: the file in memory that it runs from has no telling name.
     let _ = rustix::thread::set_name(c"barchan-spare");
     let control = sys::adopt(CONTROL_FD)?;
@@ -29,9 +29,9 @@ pub fn enter() -> io::Result<Option<Kit>> {
     };
     frames::send(control.as_fd(), READY, &[])?;
     match obey(&control, &prepared) {
-        Ok(kit) => {
+        Ok(entered) => {
             let _ = rustix::thread::set_name(c"barchan-execd");
-            Ok(kit)
+            Ok(entered)
         }
         Err(failed) => {
             report(&control, &failed);
@@ -40,7 +40,7 @@ pub fn enter() -> io::Result<Option<Kit>> {
     }
 }
 
-fn obey(control: &OwnedFd, prepared: &Prepared) -> Result<Option<Kit>, StepError> {
+fn obey(control: &OwnedFd, prepared: &Prepared) -> Result<Option<(Kit, Store)>, StepError> {
     let received = frames::receive(control, true);
     let received = received.map_err(|error| StepError::new("receive orders", &error))?;
     let Some((bytes, fds)) = received else {
@@ -49,11 +49,12 @@ fn obey(control: &OwnedFd, prepared: &Prepared) -> Result<Option<Kit>, StepError
     let orders: Orders = serde_json::from_slice(&bytes)
         .map_err(|error| StepError::new("read orders", &error.into()))?;
     let kit = kit(fds).map_err(|error| StepError::new("receive descriptors", &error))?;
-    enter::enter(&orders, &kit, prepared)?;
-    Ok(Some(Kit {
+    let store = enter::enter(&orders, &kit, prepared)?;
+    let kit = Kit {
         mounts: Vec::new(),
         ..kit
-    }))
+    };
+    Ok(Some((kit, store)))
 }
 
 fn kit(fds: Vec<OwnedFd>) -> io::Result<Kit> {

@@ -3,8 +3,10 @@
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 
 use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, Uid};
+use rustix::io::Errno;
 
 use crate::ids::RANGE;
 
@@ -39,6 +41,63 @@ pub fn shift_owners(tree: &OwnedFd, base: u32) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Removes what has this name in a folder, and all below it. One folder is open at a time, entered
+/// by name and left by `..`, so depth costs nothing.
+///
+/// # Errors
+/// When somebody moves folders of it meanwhile, or the kernel refuses.
+// BOUNDARY: sandbox → host. Test: removing_a_tree_follows_no_link_and_bears_any_depth
+pub fn remove(folder: &OwnedFd, name: &Path) -> io::Result<()> {
+    match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
+        Err(Errno::ISDIR) => {}
+        done => return Ok(done?),
+    }
+    let mut here = rustix::fs::openat(folder, name, folder_flags(), Mode::empty())?;
+    // Names entered so far, and the identity of the folder that each is in.
+    let mut above: Vec<(CString, (u64, u64))> = Vec::new();
+    loop {
+        if let Some(inner) = remove_files(&here)? {
+            let identity = identity(&here)?;
+            here = rustix::fs::openat(&here, inner.as_c_str(), folder_flags(), Mode::empty())?;
+            above.push((inner, identity));
+            continue;
+        }
+        let Some((inner, expected)) = above.pop() else {
+            return Ok(rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR)?);
+        };
+        here = rustix::fs::openat(&here, c"..", folder_flags(), Mode::empty())?;
+        if identity(&here)? != expected {
+            return Err(Errno::BUSY.into());
+        }
+        match rustix::fs::unlinkat(&here, inner.as_c_str(), AtFlags::REMOVEDIR) {
+            // New content: it is entered again by the next round.
+            Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
+
+/// Removes what is no folder, up to the first folder with something in it, which it names.
+fn remove_files(here: &OwnedFd) -> io::Result<Option<CString>> {
+    for (name, kind) in entries(here)?.1 {
+        let flags = match kind {
+            FileType::Directory => AtFlags::REMOVEDIR,
+            _ => AtFlags::empty(),
+        };
+        match rustix::fs::unlinkat(here, name.as_c_str(), flags) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(Errno::NOTEMPTY | Errno::ISDIR | Errno::EXIST) => return Ok(Some(name)),
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(None)
+}
+
+fn identity(folder: &OwnedFd) -> io::Result<(u64, u64)> {
+    let found = rustix::fs::fstat(folder)?;
+    Ok((found.st_dev, found.st_ino))
 }
 
 fn folder_flags() -> OFlags {
@@ -89,6 +148,25 @@ fn shift(folder: &OwnedFd, name: &std::ffi::CStr, base: u32) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn removing_a_tree_follows_no_link_and_bears_any_depth() {
+        let outside = tempfile::tempdir().unwrap();
+        std::fs::write(outside.path().join("kept"), "").unwrap();
+        let folder = outside.path().join("folder");
+        std::fs::create_dir_all(folder.join("tree/a")).unwrap();
+        std::fs::write(folder.join("tree/a/file"), "").unwrap();
+        std::os::unix::fs::symlink(outside.path(), folder.join("tree/a/link")).unwrap();
+        let opened = rustix::fs::open(&folder, folder_flags(), Mode::empty()).unwrap();
+        let mut deep = rustix::fs::openat(&opened, "tree", folder_flags(), Mode::empty()).unwrap();
+        for _ in 0..1000 {
+            rustix::fs::mkdirat(&deep, "d", Mode::RWXU).unwrap();
+            deep = rustix::fs::openat(&deep, "d", folder_flags(), Mode::empty()).unwrap();
+        }
+        remove(&opened, Path::new("tree")).unwrap();
+        assert!(!folder.join("tree").exists() && outside.path().join("kept").exists());
+        assert!(remove(&opened, Path::new("tree")).is_err());
+    }
 
     #[test]
     fn shifting_owners_follows_no_link() {

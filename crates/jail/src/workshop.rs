@@ -2,14 +2,15 @@
 //! on; answers come in the order of the questions.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, WaitOptions};
 use serde::{Deserialize, Serialize};
 
 use crate::disk::{Disk, Maker};
 use crate::sys::{self, Cloned};
+use crate::volumes::{self, New, Opened};
 use crate::{frames, tree};
 
 /// What the workshop can do.
@@ -23,7 +24,18 @@ pub enum Task {
         /// Host id of the sandbox's root.
         owner: u32,
     },
-    /// Let go of the disk whose file comes along.
+    /// A named volume, made first if there is none and `new` says how. Answered with its mount.
+    Volume {
+        /// Its name.
+        name: String,
+        /// How it is made.
+        new: Option<New>,
+        /// Whether new ones have a file system of their own.
+        with_disks: bool,
+    },
+    /// Remove what retired volumes held, and what of them was never finished.
+    Sweep,
+    /// Let go of what comes along: mounts, and the file of a disk.
     Free,
     /// Shift the owners of the tree that comes along: those from `base` up to 0 and up.
     Settle {
@@ -32,14 +44,33 @@ pub enum Task {
     },
 }
 
-/// How a task ended: `None`, or why it failed.
-type Ended = Option<String>;
+/// How a task ended; descriptors come along.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Ended {
+    Disk,
+    Volume { is_new: bool },
+    Done,
+    Failed(String),
+}
+
+/// What a task made.
+#[derive(Debug)]
+pub enum Made {
+    /// A disk.
+    Disk(Disk),
+    /// A named volume, and whether there was none before.
+    Volume(Opened, bool),
+    /// Nothing to hand over.
+    Nothing,
+}
 
 /// The launcher's end.
 #[derive(Debug)]
 pub struct Workshop {
     /// Answers come out here.
     pub channel: OwnedFd,
+    pid: Pid,
 }
 
 impl Workshop {
@@ -52,41 +83,57 @@ impl Workshop {
         match sys::clone_process(0, None)? {
             Cloned::Child => {
                 drop(ours);
+                // The launcher's lock above all: a successor must not wait for our last disks.
+                let _ = sys::close_all_but(&[0, 1, 2, theirs.as_raw_fd()]);
                 work(&theirs, disks)
             }
-            Cloned::Parent { .. } => Ok(Self { channel: ours }),
+            Cloned::Parent { pid, .. } => Ok(Self { channel: ours, pid }),
         }
+    }
+
+    /// Ends it, and returns once the mounts and disks that it was to let go are gone.
+    pub fn close(&self) {
+        let _ = rustix::net::shutdown(&self.channel, rustix::net::Shutdown::Both);
+        let _ = rustix::process::waitpid(Some(self.pid), WaitOptions::empty());
     }
 
     /// Hands over a task.
     ///
     /// # Errors
     /// When the workshop is gone.
-    pub fn ask(&self, task: &Task, tree: Option<&OwnedFd>) -> io::Result<()> {
-        let fds: Vec<_> = tree.into_iter().map(AsFd::as_fd).collect();
-        frames::send(self.channel.as_fd(), &serde_json::to_vec(task)?, &fds)
+    pub fn ask(&self, task: &Task, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+        frames::send(self.channel.as_fd(), &serde_json::to_vec(task)?, fds)
     }
 
-    /// The next answer, if there is one: the disk that was made, or nothing to hand over.
+    /// The next answer, if there is one: what was made, or why it was not.
     ///
     /// # Errors
     /// When the workshop is gone.
-    pub fn answer(&self) -> io::Result<Option<Result<Option<Disk>, String>>> {
+    pub fn answer(&self) -> io::Result<Option<Result<Made, String>>> {
         match frames::receive(&self.channel, false) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(error),
             Ok(None) => Err(io::ErrorKind::BrokenPipe.into()),
-            Ok(Some((bytes, fds))) => Ok(Some(match serde_json::from_slice::<Ended>(&bytes)? {
-                None => {
-                    let mut fds = fds.into_iter();
-                    Ok(fds
-                        .next()
-                        .zip(fds.next())
-                        .map(|(mount, file)| Disk { mount, file }))
-                }
-                Some(reason) => Err(reason),
-            })),
+            Ok(Some((bytes, fds))) => Ok(Some(made(serde_json::from_slice(&bytes)?, fds))),
         }
+    }
+}
+
+fn made(ended: Ended, fds: Vec<OwnedFd>) -> Result<Made, String> {
+    let mut fds = fds.into_iter();
+    let missing = || "it came without its descriptors".to_owned();
+    match ended {
+        Ended::Disk => {
+            let pair = fds.next().zip(fds.next()).ok_or_else(missing)?;
+            let (mount, file) = pair;
+            Ok(Made::Disk(Disk { mount, file }))
+        }
+        Ended::Volume { is_new } => {
+            let (tree, image) = (fds.next().ok_or_else(missing)?, fds.next());
+            Ok(Made::Volume(Opened { tree, image }, is_new))
+        }
+        Ended::Done => Ok(Made::Nothing),
+        Ended::Failed(reason) => Err(reason),
     }
 }
 
@@ -95,27 +142,43 @@ fn work(channel: &OwnedFd, disks: &Path) -> ! {
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     let _ = rustix::thread::set_name(c"barchan-work");
     let mut maker = Maker::new(disks);
-    while let Ok(Some((bytes, fds))) = frames::receive(channel, true) {
+    while let Ok(Some((bytes, mut fds))) = frames::receive(channel, true) {
         let done = match (serde_json::from_slice(&bytes), &mut maker) {
-            (Ok(Task::Disk { bytes, owner }), Ok(maker)) => maker.make(bytes, owner).map(Some),
+            (Ok(Task::Disk { bytes, owner }), Ok(maker)) => {
+                maker.make(bytes, owner).map(Made::Disk)
+            }
+            (
+                Ok(Task::Volume {
+                    name,
+                    new,
+                    with_disks,
+                }),
+                _,
+            ) => volumes::open(&name, new.as_ref(), with_disks)
+                .map(|(opened, is_new)| Made::Volume(opened, is_new)),
+            (Ok(Task::Sweep), _) => volumes::sweep().map(|()| Made::Nothing),
             (Ok(Task::Settle { base }), _) => fds
                 .first()
                 .map_or(Ok(()), |tree| tree::shift_owners(tree, base))
-                .map(|()| None),
-            // Closing it, below, is all there is to do.
-            (Ok(Task::Free), _) => Ok(None),
+                .map(|()| Made::Nothing),
+            (Ok(Task::Free), Ok(maker)) => {
+                maker.take_back(std::mem::take(&mut fds));
+                Ok(Made::Nothing)
+            }
             (Err(error), _) => Err(error.into()),
             (_, Err(error)) => Err(io::Error::new(error.kind(), error.to_string())),
         };
-        let (ended, made): (Ended, _) = match done {
-            Ok(made) => (None, made),
-            Err(error) => (Some(error.to_string()), None),
+        let (ended, made) = match done {
+            Ok(Made::Disk(disk)) => (Ended::Disk, vec![disk.mount, disk.file]),
+            Ok(Made::Volume(Opened { tree, image }, is_new)) => {
+                let made = std::iter::once(tree).chain(image);
+                (Ended::Volume { is_new }, made.collect())
+            }
+            Ok(Made::Nothing) => (Ended::Done, Vec::new()),
+            Err(error) => (Ended::Failed(error.to_string()), Vec::new()),
         };
         drop(fds);
-        let fds: Vec<_> = made
-            .iter()
-            .flat_map(|disk| [disk.mount.as_fd(), disk.file.as_fd()])
-            .collect();
+        let fds: Vec<_> = made.iter().map(AsFd::as_fd).collect();
         let report = serde_json::to_vec(&ended).unwrap_or_default();
         if frames::send(channel.as_fd(), &report, &fds).is_err() {
             break;

@@ -3,6 +3,7 @@
 
 mod ping;
 mod script;
+mod volumes;
 mod world;
 
 use std::fmt;
@@ -17,8 +18,8 @@ use tokio::runtime::Handle;
 use tokio::sync::{broadcast, watch};
 
 use crate::{
-    Capabilities, EXECD_PORT, EndReason, ErrorKind, Observed, Phase, Plan, Runtime, RuntimeError,
-    Upstream,
+    Capabilities, EXECD_PORT, EndReason, ErrorKind, NamedVolume, Observed, Phase, Plan, Runtime,
+    RuntimeError, Upstream,
 };
 use world::World;
 
@@ -55,6 +56,8 @@ impl Fake {
             limit_pids: true,
             limit_disk: true,
             pause: true,
+            limit_volume: true,
+            gpus: 0,
         };
         Self {
             world: Arc::new(Mutex::new(World::new("host"))),
@@ -107,6 +110,22 @@ impl Fake {
         self.lock().failures.insert(verb, (kind, times));
     }
 
+    /// Whether a sandbox was warmed up.
+    #[must_use]
+    pub fn is_warm(&self, id: &SandboxId) -> bool {
+        self.lock().warmed.contains(id)
+    }
+
+    /// Whether something is at work in a sandbox from now on.
+    pub fn set_busy(&self, id: &SandboxId, is_busy: bool) {
+        let mut world = self.lock();
+        if is_busy {
+            world.busy.insert(id.clone());
+        } else {
+            world.busy.remove(id);
+        }
+    }
+
     /// Creates wait from now on (`false`), or go on (`true`).
     pub fn let_creates_through(&self, open: bool) {
         self.open.send_replace(open);
@@ -155,9 +174,13 @@ impl Runtime for Fake {
             );
             return Err(RuntimeError::new(ErrorKind::UnknownImage, message));
         }
+        world.make_volumes(&plan)?;
         let socket = self.home.join(plan.id.as_str()).with_extension("sock");
         let guest = Arc::clone(&self.guest);
-        let unenforced = world::unenforced(&plan.limits, &self.capabilities);
+        let mut unenforced = world::unenforced(&plan.limits, &self.capabilities);
+        if !self.capabilities.limit_volume && volumes::is_size_asked(&plan) {
+            unenforced.push("storage".to_owned());
+        }
         let outcome = script::run(&plan.entrypoint);
         let id = plan.id.clone();
         let made = world.make(plan, socket, unenforced, &outcome.log, guest, &self.handle)?;
@@ -202,8 +225,31 @@ impl Runtime for Fake {
     }
 
     async fn delete(&self, id: &SandboxId) -> Result<(), RuntimeError> {
-        self.enter("delete")?.sandboxes.remove(id);
+        let mut world = self.enter("delete")?;
+        world.sandboxes.remove(id);
+        world.drop_volumes(id);
         Ok(())
+    }
+
+    async fn warm(&self, id: &SandboxId) -> Result<(), RuntimeError> {
+        let mut world = self.enter("warm")?;
+        world.get(id)?;
+        world.warmed.insert(id.clone());
+        Ok(())
+    }
+
+    async fn volumes(&self) -> Result<Vec<NamedVolume>, RuntimeError> {
+        Ok(self.enter("volumes")?.list_volumes())
+    }
+
+    async fn remove_volume(&self, name: &str) -> Result<(), RuntimeError> {
+        self.enter("remove_volume")?.remove_volume(name)
+    }
+
+    async fn is_busy(&self, id: &SandboxId) -> Result<bool, RuntimeError> {
+        let world = self.enter("is_busy")?;
+        world.get(id)?;
+        Ok(world.busy.contains(id))
     }
 
     async fn endpoint(&self, id: &SandboxId, port: u16) -> Result<Upstream, RuntimeError> {

@@ -3,6 +3,7 @@
 //! Desired state comes down as a [`Plan`], observed state goes up as [`Observed`]. Never: HTTP
 //! requests of ours, the store, expiry.
 
+pub mod descriptors;
 pub mod fake;
 pub mod image;
 pub mod native;
@@ -16,7 +17,7 @@ use barchan_wire::id::SandboxId;
 use tokio::sync::broadcast;
 
 pub use observed::{EndReason, Observed, Phase};
-pub use plan::{Limits, Plan};
+pub use plan::{Gpus, Hook, Limits, NewVolume, Plan, Volume, VolumeSource};
 
 /// What makes sandboxes. All verbs are safe to repeat, and a runtime holds no state that it cannot
 /// rebuild from `list`.
@@ -46,11 +47,25 @@ pub trait Runtime: Send + Sync {
     /// unknown id is a success.
     async fn delete(&self, id: &SandboxId) -> Result<(), RuntimeError>;
 
+    /// Lets a running sandbox run one command that does nothing, so that the first of its user's is
+    /// as fast as the second.
+    async fn warm(&self, id: &SandboxId) -> Result<(), RuntimeError>;
+
+    /// Whether something that a caller asked for is at work in a running sandbox: a command, a run
+    /// of a session, a cell.
+    async fn is_busy(&self, id: &SandboxId) -> Result<bool, RuntimeError>;
+
     /// How the host reaches a port of the sandbox. Port 44772 is always the in-sandbox daemon.
     async fn endpoint(&self, id: &SandboxId, port: u16) -> Result<Upstream, RuntimeError>;
 
     /// The tail of the entrypoint's output, at most [`LOG_BYTES_MAX`] bytes, also after its end.
     async fn logs(&self, id: &SandboxId) -> Result<Vec<u8>, RuntimeError>;
+
+    /// Every named volume, by name.
+    async fn volumes(&self) -> Result<Vec<NamedVolume>, RuntimeError>;
+
+    /// Removes a named volume that no sandbox has mounted.
+    async fn remove_volume(&self, name: &str) -> Result<(), RuntimeError>;
 
     /// Changes as they are seen (a process that died, an end that the runtime caused). A receiver
     /// that lags must call `list`.
@@ -88,6 +103,25 @@ pub struct Capabilities {
     pub limit_disk: bool,
     /// Sandboxes can be paused.
     pub pause: bool,
+    /// The size of a named volume can be limited.
+    pub limit_volume: bool,
+    /// How many graphics processors sandboxes can see.
+    pub gpus: u32,
+}
+
+/// A named volume.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedVolume {
+    /// Its name.
+    pub name: String,
+    /// The most that it holds, in bytes, where that is limited.
+    pub size_bytes: Option<u64>,
+    /// What it takes on the host's disk, in bytes, where that is known.
+    pub used_bytes: Option<u64>,
+    /// The sandboxes that have it mounted.
+    pub sandboxes: Vec<String>,
+    /// The sandbox with which it is deleted.
+    pub deleted_with: Option<String>,
 }
 
 /// What went wrong below, in words for the operator; `kind` is what callers decide by.
@@ -115,8 +149,31 @@ pub enum ErrorKind {
     StartFailed,
     /// The launcher or engine does not answer.
     Unavailable,
+    /// Something about a volume.
+    Volume(VolumeFault),
     /// Anything else.
     Internal,
+}
+
+/// What can be wrong with a volume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VolumeFault {
+    /// Sandboxes may not see this path of the host.
+    HostPathNotAllowed,
+    /// The path of the host leads nowhere.
+    HostPathNotFound,
+    /// A missing folder of the host could not be made.
+    HostPathNotMade,
+    /// There is no named volume of this name.
+    NotFound,
+    /// The named volume cannot be made or mounted.
+    Unusable,
+    /// A sandbox has the named volume mounted.
+    InUse,
+    /// The part of the volume leads out of it, or is no folder.
+    SubPath,
+    /// Nothing can be mounted at this place of the sandbox.
+    MountPath,
 }
 
 impl RuntimeError {

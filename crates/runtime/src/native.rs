@@ -2,30 +2,35 @@
 
 mod build;
 mod line;
+mod living;
+mod pulse;
 mod start;
+mod volumes;
+mod warm;
+mod words;
 
 pub mod doctor;
 
-use std::collections::HashMap;
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use barchan_jail::guest::Boot;
-use barchan_jail::proto::{self, Answer, Failure, FailureKind, Hello, IdMode, Request, Status};
+use barchan_jail::proto::{Answer, Hello, Message, Request};
 use barchan_jail::spec::{self, Network, Spec};
 use barchan_wire::id::SandboxId;
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
-use crate::image::{Aliases, ImageError, ResolvedImage, Store};
+use crate::image::{Aliases, ResolvedImage, Store};
 use crate::{
-    Capabilities, EXECD_PORT, EndReason, ErrorKind, Observed, Phase, Plan, Runtime, RuntimeError,
-    Upstream,
+    Capabilities, EXECD_PORT, EndReason, ErrorKind, NamedVolume, Observed, Phase, Plan, Runtime,
+    RuntimeError, Upstream,
 };
 use line::Line;
+use living::Living;
+use words::{from_failure, from_image, from_volume, internal, observed, to_bind, to_hook};
 
 /// How the native runtime is set up.
 #[derive(Debug, Clone)]
@@ -42,6 +47,11 @@ pub struct Settings {
     pub disk_bytes: u64,
     /// Names that stand for local images.
     pub aliases: Aliases,
+    /// Folders of the host in which sandboxes may mount; `None`: whatever a launcher that is there
+    /// allows, and nothing in one that has to be started.
+    pub host_paths: Option<Vec<PathBuf>>,
+    /// Where the host's device nodes are: `/dev`.
+    pub devices: PathBuf,
 }
 
 /// Events that a slow watcher may miss before it must list.
@@ -56,11 +66,9 @@ pub struct Native {
     settings: Settings,
     store: Arc<Store>,
     line: Line,
-    hello: Hello,
-    /// The folder of the sandboxes' sockets, open, so that a path of any length can be reached.
-    run: OwnedFd,
-    /// The sandboxes believed to live, for the day the launcher dies.
-    living: Mutex<HashMap<SandboxId, Observed>>,
+    /// What the launcher said of itself.
+    hello: Mutex<Hello>,
+    living: Living,
     events: broadcast::Sender<Observed>,
     /// The launcher was told to go: its end is no accident, and it gets no successor.
     closing: AtomicBool,
@@ -84,23 +92,28 @@ impl Native {
     ) -> Result<(Arc<Self>, impl Future<Output = ()> + Send), RuntimeError> {
         let store =
             Store::open(&settings.state.join("images")).map_err(|error| from_image(&error))?;
-        let (line, hello, mut heard) = start::connect(&settings).await?;
-        let run = std::fs::File::open(settings.state.join("run"))
-            .map_err(|error| internal(&format!("open the run directory: {error}")))?;
+        volumes::warn_of_links(settings.host_paths.as_deref().unwrap_or_default());
+        let line = Line::default();
+        let (hello, mut heard) = start::connect(&settings, &line, |_| {}).await?;
         let native = Arc::new(Self {
             settings,
             store: Arc::new(store),
             line,
-            hello,
-            run: run.into(),
-            living: Mutex::default(),
+            hello: Mutex::new(hello),
+            living: Living::default(),
             events: broadcast::Sender::new(EVENTS_MAX),
             closing: AtomicBool::new(false),
         });
-        for observed in heard.during(native.list()).await? {
-            native.remember(&observed);
+        for observed in heard.during(native.list(), |_| {}).await? {
+            native.living.learn(&observed);
         }
-        let listening = Arc::clone(&native).listen(heard);
+        let (listener, asker) = (Arc::clone(&native), Arc::clone(&native));
+        let listening = async move {
+            tokio::select! {
+                () = listener.listen(heard) => {}
+                () = pulse::watch(&asker) => {}
+            }
+        };
         Ok((native, listening))
     }
 
@@ -113,7 +126,11 @@ impl Native {
     /// The launcher's process.
     #[must_use]
     pub fn launcher_pid(&self) -> u32 {
-        self.hello.pid
+        self.hello().pid
+    }
+
+    fn hello(&self) -> MutexGuard<'_, Hello> {
+        self.hello.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends every sandbox, and the launcher with all its traces.
@@ -128,19 +145,21 @@ impl Native {
     /// Passes events on, and replaces a launcher that died; its sandboxes died with it.
     async fn listen(self: Arc<Self>, mut heard: line::Heard) {
         loop {
-            while let Some(status) = heard.next().await {
-                if let Some(observed) = observed(&status) {
-                    self.remember(&observed);
-                    let _ = self.events.send(observed);
-                }
+            while let Some(message) = heard.next().await {
+                self.learn(&message);
+                heard.deliver(message);
             }
             if self.closing.load(Ordering::Relaxed) {
                 return;
             }
             self.bury_all();
             heard = loop {
-                match start::reconnect(&self.settings, &self.line).await {
-                    Ok(heard) => break heard,
+                let learn = |message: &Message| self.learn(message);
+                match start::connect(&self.settings, &self.line, learn).await {
+                    Ok((hello, heard)) => {
+                        *self.hello() = hello;
+                        break heard;
+                    }
                     Err(error) => tracing::error!(%error, "no launcher; trying again"),
                 }
                 tokio::time::sleep(start::RETRY).await;
@@ -148,28 +167,36 @@ impl Native {
         }
     }
 
-    fn bury_all(&self) {
-        let Ok(mut living) = self.living.lock() else {
+    /// Takes in what the launcher says of a sandbox, in the order in which it is said: its end may
+    /// follow at once on the answer that it was made.
+    fn learn(&self, message: &Message) {
+        let Answer::Sandbox(status) = &message.answer else {
             return;
         };
-        tracing::error!(
-            sandboxes = living.len(),
-            "the launcher died, and its sandboxes with it"
-        );
-        for (_, observed) in living.drain() {
-            let phase = Phase::Ended(EndReason::LauncherLost);
-            let _ = self.events.send(Observed { phase, ..observed });
+        let Some(observed) = observed(status) else {
+            return;
+        };
+        self.living.learn(&observed);
+        if message.seq == 0 {
+            let _ = self.events.send(observed);
         }
     }
 
-    fn remember(&self, observed: &Observed) {
-        let Ok(mut living) = self.living.lock() else {
-            return;
-        };
-        match observed.phase {
-            Phase::Ended(_) => living.remove(&observed.id),
-            Phase::Running | Phase::Paused => living.insert(observed.id.clone(), observed.clone()),
-        };
+    /// The socket of a sandbox's daemon.
+    fn socket(&self, id: &SandboxId) -> PathBuf {
+        self.hello().sockets.join(format!("{id}.sock"))
+    }
+
+    fn bury_all(&self) {
+        let lost = self.living.take_all();
+        tracing::error!(
+            sandboxes = lost.len(),
+            "the launcher died, and its sandboxes with it"
+        );
+        for observed in lost {
+            let phase = Phase::Ended(EndReason::LauncherLost);
+            let _ = self.events.send(Observed { phase, ..observed });
+        }
     }
 
     async fn ask(&self, request: Request) -> Result<Answer, RuntimeError> {
@@ -183,6 +210,9 @@ impl Native {
         let note = Note {
             image_digest: image.digest.clone(),
         };
+        let allowed = self.settings.host_paths.as_deref().unwrap_or_default();
+        let volumes = plan.volumes.into_iter();
+        let volumes = volumes.map(|volume| volumes::resolve(volume, allowed));
         let mut env = image.env;
         env.insert("PATH".to_owned(), image.path);
         env.insert("OPENSANDBOX_ID".to_owned(), plan.id.to_string());
@@ -191,6 +221,8 @@ impl Native {
             id: plan.id.to_string(),
             layers: self.beneath_state(&image.layers)?,
             binds: image.binds.into_iter().map(to_bind).collect(),
+            volumes: volumes.collect::<Result<_, _>>()?,
+            gpus: plan.gpus,
             boot: Boot {
                 id: plan.id.to_string(),
                 entrypoint: plan.entrypoint,
@@ -198,6 +230,10 @@ impl Native {
                 cwd: WORKSPACE.to_owned(),
                 memory_bytes: plan.limits.memory_bytes,
                 cpu_millis: plan.limits.cpu_millis,
+                uid: None,
+                gid: None,
+                pre_start: plan.pre_start.map(to_hook),
+                periodic: plan.periodic.into_iter().map(to_hook).collect(),
             },
             limits: spec::Limits {
                 cpu_millis: plan.limits.cpu_millis,
@@ -234,13 +270,16 @@ impl Native {
 #[async_trait]
 impl Runtime for Native {
     fn capabilities(&self) -> Capabilities {
+        let hello = self.hello();
         Capabilities {
             runtime: "native",
-            limit_cpu: self.hello.cpu,
-            limit_memory: self.hello.memory,
-            limit_pids: self.hello.pids,
-            limit_disk: self.hello.disk,
-            pause: self.hello.pause,
+            limit_cpu: hello.cpu,
+            limit_memory: hello.memory,
+            limit_pids: hello.pids,
+            limit_disk: hello.disk,
+            pause: hello.pause,
+            limit_volume: hello.volume,
+            gpus: hello.gpus,
         }
     }
 
@@ -250,9 +289,7 @@ impl Runtime for Native {
             .resolve(&plan.image, &self.settings.aliases)
             .map_err(|error| from_image(&error))?;
         let spec = self.spec(plan, image)?;
-        let observed = self.status(Request::Create(Box::new(spec))).await?;
-        self.remember(&observed);
-        Ok(observed)
+        self.status(Request::Create(Box::new(spec))).await
     }
 
     async fn observe(&self, id: &SandboxId) -> Result<Option<Observed>, RuntimeError> {
@@ -284,27 +321,35 @@ impl Runtime for Native {
 
     async fn delete(&self, id: &SandboxId) -> Result<(), RuntimeError> {
         self.ask(Request::Delete(id.to_string())).await?;
-        if let Ok(mut living) = self.living.lock() {
-            living.remove(id);
-        }
+        self.living.forget(id);
         Ok(())
     }
 
+    async fn warm(&self, id: &SandboxId) -> Result<(), RuntimeError> {
+        let warmed = warm::up(&self.socket(id)).await;
+        warmed.map_err(|error| {
+            let message = format!("the daemon of sandbox {id} runs no command: {error}");
+            RuntimeError::new(ErrorKind::Unavailable, message)
+        })
+    }
+
+    async fn is_busy(&self, id: &SandboxId) -> Result<bool, RuntimeError> {
+        let asked = pulse::is_busy(&self.socket(id)).await;
+        asked.map_err(|error| {
+            let message = format!("the daemon of sandbox {id} does not say what it does: {error}");
+            RuntimeError::new(ErrorKind::Unavailable, message)
+        })
+    }
+
     async fn endpoint(&self, id: &SandboxId, port: u16) -> Result<Upstream, RuntimeError> {
-        if !self
-            .living
-            .lock()
-            .is_ok_and(|living| living.contains_key(id))
-        {
+        if !self.living.knows(id) {
             return Err(RuntimeError::new(
                 ErrorKind::NotFound,
                 format!("no living sandbox {id}"),
             ));
         }
-        // Through the open folder, because a socket's address holds no more than 107 bytes.
-        let folder = self.run.as_raw_fd();
         Ok(Upstream {
-            socket: PathBuf::from(format!("/proc/self/fd/{folder}/{id}/execd.sock")),
+            socket: self.socket(id),
             prefix: if port == EXECD_PORT {
                 String::new()
             } else {
@@ -320,59 +365,19 @@ impl Runtime for Native {
         }
     }
 
+    async fn volumes(&self) -> Result<Vec<NamedVolume>, RuntimeError> {
+        match self.ask(Request::Volumes).await? {
+            Answer::Volumes(all) => Ok(all.into_iter().map(from_volume).collect()),
+            other => Err(internal(&format!("the launcher answered {other:?}"))),
+        }
+    }
+
+    async fn remove_volume(&self, name: &str) -> Result<(), RuntimeError> {
+        let name = name.to_owned();
+        self.ask(Request::RemoveVolume(name)).await.map(|_| ())
+    }
+
     fn watch(&self) -> broadcast::Receiver<Observed> {
         self.events.subscribe()
     }
-}
-
-fn to_bind(bind: crate::image::Bind) -> spec::Bind {
-    spec::Bind {
-        source: bind.source,
-        target: bind.target,
-    }
-}
-
-/// The launcher's view in the runtime's words; `None` for a build, which is nobody's sandbox.
-fn observed(status: &Status) -> Option<Observed> {
-    let note: Note = serde_json::from_str(&status.note).ok()?;
-    Some(Observed {
-        id: status.id.parse().ok()?,
-        phase: match status.phase {
-            proto::Phase::Running => Phase::Running,
-            proto::Phase::Paused => Phase::Paused,
-            proto::Phase::Exited(code) => Phase::Ended(EndReason::Exit(code)),
-            proto::Phase::Signalled(_) => Phase::Ended(EndReason::DaemonLost),
-            proto::Phase::OutOfMemory => Phase::Ended(EndReason::Oom),
-        },
-        unenforced: status.unenforced.clone(),
-        image_digest: note.image_digest,
-    })
-}
-
-fn from_failure(failure: Failure) -> RuntimeError {
-    let kind = match failure.kind {
-        FailureKind::NotFound => ErrorKind::NotFound,
-        FailureKind::Conflict => ErrorKind::Conflict,
-        FailureKind::Unsupported => ErrorKind::Unsupported,
-        FailureKind::Start => ErrorKind::StartFailed,
-        FailureKind::Invalid => ErrorKind::Internal,
-    };
-    RuntimeError::new(kind, failure.message)
-}
-
-fn from_image(error: &ImageError) -> RuntimeError {
-    let kind = match error {
-        ImageError::Unknown { .. } => ErrorKind::UnknownImage,
-        _ => ErrorKind::Internal,
-    };
-    RuntimeError::new(kind, error.to_string())
-}
-
-fn internal(words: &str) -> RuntimeError {
-    RuntimeError::new(ErrorKind::Internal, words)
-}
-
-/// Whether sandboxes of this launcher have ids of their own.
-fn has_own_ranges(hello: &Hello) -> bool {
-    hello.ids == IdMode::OwnRange
 }

@@ -9,7 +9,8 @@ pub struct Observed {
     pub id: SandboxId,
     /// Where it stands.
     pub phase: Phase,
-    /// What the host could not enforce of the plan's limits: `cpu`, `memory`, `pids`, `disk`.
+    /// What the host could not enforce of the plan's limits: `cpu`, `memory`, `pids`, `disk`,
+    /// `storage` of a volume.
     pub unenforced: Vec<String>,
     /// The digest of the image it runs, as `sha256:…`.
     pub image_digest: String,
@@ -33,8 +34,10 @@ pub enum EndReason {
     Exit(i32),
     /// The kernel killed it for using more memory than its limit.
     Oom,
-    /// The in-sandbox daemon stopped answering or was killed.
+    /// The in-sandbox daemon was killed.
     DaemonLost,
+    /// The in-sandbox daemon stopped answering, and the sandbox was ended for it.
+    DaemonUnresponsive,
     /// The launcher died, and the sandbox with it.
     LauncherLost,
 }

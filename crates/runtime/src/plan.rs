@@ -5,6 +5,8 @@ use std::fmt;
 
 use barchan_wire::id::SandboxId;
 
+pub use barchan_jail::devices::Gpus;
+
 /// What a runtime is told to make.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Plan {
@@ -18,6 +20,68 @@ pub struct Plan {
     pub env: BTreeMap<String, String>,
     /// What the sandbox may use.
     pub limits: Limits,
+    /// Run to its end before the entrypoint is started; if it fails, there is no entrypoint.
+    pub pre_start: Option<Hook>,
+    /// Run again and again while the entrypoint runs.
+    pub periodic: Vec<Hook>,
+    /// What it mounts, what others are mounted on first.
+    pub volumes: Vec<Volume>,
+    /// Graphics processors that it sees.
+    pub gpus: Option<Gpus>,
+}
+
+/// A program that is run beside the entrypoint.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Hook {
+    /// How its failures are told.
+    pub name: String,
+    /// When it is due again and again: see [`barchan_wire::lifecycle::Schedule`]. Empty for one
+    /// that is run once.
+    pub schedule: String,
+    /// Program and arguments.
+    pub argv: Vec<String>,
+    /// Most seconds that it may take.
+    pub timeout_s: u64,
+}
+
+/// A folder or file that a sandbox mounts besides its image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Volume {
+    /// Its name within the sandbox, for messages.
+    pub name: String,
+    /// What is mounted.
+    pub source: VolumeSource,
+    /// The folder of it that is mounted: a relative path without `..`; empty for the whole.
+    pub sub_path: String,
+    /// Absolute path in the sandbox, without `..`, links and double slashes.
+    pub target: String,
+    /// Whether nothing in it can be changed.
+    pub read_only: bool,
+}
+
+/// What is mounted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum VolumeSource {
+    /// A folder or file of the host, by its absolute path.
+    HostPath(String),
+    /// A named volume.
+    Named {
+        /// Its name.
+        name: String,
+        /// How it is made when there is none; without this it must be there.
+        new: Option<NewVolume>,
+    },
+}
+
+/// How a named volume is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewVolume {
+    /// The most that it holds, in bytes.
+    pub bytes: u64,
+    /// Whether the caller asked for that size.
+    pub is_asked: bool,
+    /// Whether it is deleted with the sandbox.
+    pub goes_with_sandbox: bool,
 }
 
 /// Environment values may be secrets, so only their names are shown.
@@ -29,6 +93,10 @@ impl fmt::Debug for Plan {
             .field("entrypoint", &self.entrypoint)
             .field("env", &self.env.keys())
             .field("limits", &self.limits)
+            .field("pre_start", &self.pre_start)
+            .field("periodic", &self.periodic)
+            .field("volumes", &self.volumes)
+            .field("gpus", &self.gpus)
             .finish()
     }
 }
@@ -58,6 +126,10 @@ mod tests {
             entrypoint: vec!["true".to_owned()],
             env: BTreeMap::from([("TOKEN".to_owned(), "hunter2".to_owned())]),
             limits: Limits::default(),
+            pre_start: None,
+            periodic: Vec::new(),
+            volumes: Vec::new(),
+            gpus: None,
         };
         let shown = format!("{plan:?}");
         assert!(

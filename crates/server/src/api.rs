@@ -6,49 +6,70 @@ mod body;
 mod diagnostics;
 mod endpoints;
 mod errors;
+mod events;
+mod features;
 mod guard;
+mod links;
+mod once;
+mod pages;
+mod pools;
 mod proxy;
 mod query;
+mod reload;
 mod reply;
 mod routes;
 mod sandboxes;
+mod strangers;
 mod views;
+mod volumes;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use barchan_daemon::clock::Clock;
+use barchan_daemon::clock::{Clock, Now};
+use barchan_daemon::payload::Payload;
 use barchan_daemon::shutdown::Shutdown;
 use barchan_daemon::tasks::Tasks;
 use barchan_wire::header;
 use http::header::HeaderValue;
 use http::{Method, Request, Response};
-use hyper::body::Incoming;
 use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
 use crate::activity::Activity;
+use crate::config::Features;
 use crate::lifecycle::Lifecycle;
 pub(crate) use admission::Admission;
 pub(crate) use auth::Gate;
 use errors::Refusal;
 pub(crate) use guard::Guard;
-pub(crate) use proxy::{Pool, Proxy, Waits};
+pub use links::BadSecrets;
+pub(crate) use links::{Links, OSEP_SHAPE, OsepKey};
+pub(crate) use proxy::{Domain, Pool, Proxy, Waits};
+pub(crate) use reload::Reload;
 pub(crate) use reply::Body;
 use routes::{Found, Operation, Place};
+pub(crate) use strangers::Strangers;
 
 /// Longest request id of a caller that is echoed, in bytes.
 const REQUEST_ID_BYTES_MAX: usize = 128;
 
-/// What answers requests.
+/// What answers requests: one whole reading of the settings, never changed. When they are read
+/// again, another one takes its place; what began with this one ends with it.
+#[derive(Clone)]
 pub(crate) struct Api {
     pub(crate) lifecycle: Lifecycle,
     pub(crate) gate: Gate,
+    pub(crate) links: Arc<Links>,
+    pub(crate) strangers: Arc<Strangers>,
     pub(crate) guard: Guard,
     pub(crate) admission: Admission,
     pub(crate) proxy: Proxy,
     pub(crate) activity: Activity,
     pub(crate) clock: Clock,
+    /// When this run of the server began.
+    pub(crate) started: Now,
     pub(crate) tasks: Tasks,
     pub(crate) shutdown: Shutdown,
     /// The `host[:port]` of endpoints, when the operator sets one.
@@ -57,6 +78,10 @@ pub(crate) struct Api {
     pub(crate) own_host: String,
     /// Longest time for a body to arrive.
     pub(crate) body_wait: Duration,
+    /// What is offered at all.
+    pub(crate) features: Features,
+    /// Has the settings read again.
+    pub(crate) reload: Reload,
 }
 
 /// Who is at the other end of a connection.
@@ -66,6 +91,8 @@ pub(crate) struct Peer {
     pub(crate) is_trusted: bool,
     /// Its address, for `X-Forwarded-For`.
     pub(crate) address: HeaderValue,
+    /// Whose failures count together; nobody's over the Unix socket.
+    pub(crate) ip: Option<IpAddr>,
     /// Its place among the connections; whoever takes the connection over keeps it.
     pub(crate) place: Arc<OwnedSemaphorePermit>,
 }
@@ -75,12 +102,21 @@ impl Api {
     pub(crate) async fn answer(
         self: &Arc<Self>,
         peer: &Peer,
-        request: Request<Incoming>,
+        request: Request<Payload>,
     ) -> Response<Body> {
         let _busy = self.activity.begin(&self.clock);
         let id = request_id(&request);
-        let mut response = match self.decide(peer, request).await {
+        let target = self.target(&request);
+        // People who follow an address in a browser read pages.
+        let is_read = match &target {
+            Ok(Some(target)) => *target.form() != proxy::Form::Path,
+            Ok(None) => false,
+            Err(_) => true,
+        };
+        let shows_page = is_read && proxy::takes_pages(request.headers());
+        let mut response = match self.decide(peer, target, request).await {
             Ok(response) => response,
+            Err(refusal) if shows_page => refusal.into_page(),
             Err(refusal) => refusal.into_response(),
         };
         response.headers_mut().insert(header::REQUEST_ID, id);
@@ -90,15 +126,20 @@ impl Api {
     async fn decide(
         self: &Arc<Self>,
         peer: &Peer,
-        request: Request<Incoming>,
+        target: Result<Option<proxy::Target>, Refusal>,
+        request: Request<Payload>,
     ) -> Result<Response<Body>, Refusal> {
-        self.guard.check(&request, peer.is_trusted)?;
-        if let Some(target) = proxy::Target::of(request.uri()) {
+        let form = target.as_ref().ok().and_then(Option::as_ref);
+        let form = form.map(proxy::Target::form);
+        self.guard.check(&request, form, peer.is_trusted)?;
+        if let Some(target) = target? {
             return self.relay(peer, &target, request).await;
         }
         let path = request.uri().path();
         if !auth::is_open(path) && !peer.is_trusted {
-            self.gate.check_key(request.headers())?;
+            self.gate
+                .check_key(request.headers())
+                .map_err(|refusal| self.strangers.answer(peer, &self.clock, refusal))?;
         }
         match routes::find(request.method(), path) {
             Found::Operation(operation, place) => self.run(operation, &place, request).await,
@@ -112,8 +153,9 @@ impl Api {
         &self,
         operation: Operation,
         place: &Place,
-        request: Request<Incoming>,
+        request: Request<Payload>,
     ) -> Result<Response<Body>, Refusal> {
+        self.offer(operation)?;
         match operation {
             Operation::Health => Ok(reply::json(200, &serde_json::json!({"status": "healthy"}))),
             Operation::Version => Ok(reply::json(200, &serde_json::json!({"version": "1.1.1"}))),
@@ -128,12 +170,22 @@ impl Api {
             Operation::Endpoint => self.endpoint(place, &request),
             Operation::Logs => self.logs(place, &request).await,
             Operation::CreateEvent => self.create_event(request).await,
+            Operation::CreatePool => self.create_pool(request).await,
+            Operation::Pools => Ok(self.pools()),
+            Operation::Pool => self.pool(place),
+            Operation::ResizePool => self.resize_pool(place, request).await,
+            Operation::DeletePool => self.delete_pool(place).await,
+            Operation::Report => self.report(place),
+            Operation::Watch => self.watch(&request),
+            Operation::Reload => self.reload().await,
+            Operation::ListVolumes => self.list_volumes().await,
+            Operation::RemoveVolume => self.remove_volume(place).await,
             Operation::Missing(missing) => Err(self.missing(missing, place)),
         }
     }
 
     /// The `host[:port]` under which the caller sees this server.
-    fn host_of(&self, request: &Request<Incoming>) -> String {
+    fn host_of(&self, request: &Request<Payload>) -> String {
         if let Some(host) = &self.public_host {
             return host.clone();
         }
@@ -144,7 +196,7 @@ impl Api {
 }
 
 /// The caller's id of the request if it is fit to be shown, else a new one.
-fn request_id(request: &Request<Incoming>) -> HeaderValue {
+fn request_id(request: &Request<Payload>) -> HeaderValue {
     let given = request.headers().get(header::REQUEST_ID);
     let fit = |id: &&HeaderValue| {
         let bytes = id.as_bytes();

@@ -1,32 +1,36 @@
 //! Assembles the server: settings → state directory → store → runtime → listeners, and takes it
 //! apart in the other order.
 
+mod keys;
 mod listen;
+mod live;
+mod make;
 mod site;
 
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use barchan_daemon::clock::Clock;
 use barchan_daemon::shutdown::Shutdown;
 use barchan_daemon::tasks::Tasks;
-use barchan_runtime::{Limits, Runtime};
-use barchan_wire::lifecycle::resources;
+use barchan_runtime::Runtime;
+use barchan_wire::lifecycle::ReloadReport;
 use barchan_wire::local;
-use barchan_wire::secret::Secret;
 use tokio::sync::Semaphore;
 
 use crate::activity::Activity;
-use crate::api::{Admission, Api, Gate, Guard, Pool, Proxy, Waits};
-use crate::config::{self, Settings};
-use crate::lifecycle::state::Spans;
-use crate::lifecycle::{Lifecycle, LifecycleError, Parts, Rules};
+pub use crate::api::BadSecrets;
+use crate::api::{Api, Gate, Pool, Proxy, Reload};
+use crate::config::{self, Settings, SettingsError};
+use crate::lifecycle::{Lifecycle, LifecycleError, Parts};
 use crate::store::{Store, StoreError};
-use listen::{Doors, Listener};
+use listen::{Door, Listener};
+pub use live::Source;
+use live::{Live, Snapshot};
 use site::Site;
 pub use site::SiteError;
 
@@ -34,21 +38,24 @@ pub use site::SiteError;
 const DATABASE: &str = "barchan.db";
 const KEY_FILE: &str = "api_key";
 const SEED_FILE: &str = "token_seed";
+const LINKS_FILE: &str = "link_keys";
 
 /// How often an idle server asks itself whether to leave.
 const IDLE_CHECK: Duration = Duration::from_millis(500);
 
 /// A server that listens.
 pub struct App {
-    api: Arc<Api>,
+    live: Arc<Live>,
     tasks: Tasks,
     shutdown: Shutdown,
     address: Option<SocketAddr>,
     socket: PathBuf,
-    idle_exit: Option<Duration>,
-    grace: Duration,
-    site: Site,
+    site: Arc<Site>,
 }
+
+/// Has a server read its settings again. Clones mean the same server.
+#[derive(Clone)]
+pub struct Reloader(Weak<Live>);
 
 /// Why a server did not start.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +72,14 @@ pub enum StartError {
     /// Records and sandboxes could not be brought to agree.
     #[error("the sandboxes of the last run could not be taken up: {0}")]
     TakeUp(#[from] LifecycleError),
+    /// The secrets of signed addresses cannot be used.
+    #[error("the file {path} cannot be used: {source}")]
+    Links {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: BadSecrets,
+    },
     /// An address cannot be listened on.
     #[error("cannot listen on {place}: {source}")]
     Listen {
@@ -83,6 +98,7 @@ impl App {
     /// When any of that fails; nothing listens any more then.
     pub async fn start<M, R, E>(
         settings: &Settings,
+        source: Source,
         clock: Clock,
         make: M,
     ) -> Result<Self, StartError>
@@ -92,82 +108,101 @@ impl App {
         E: fmt::Display,
     {
         let dir = config::state_dir(settings);
-        let site = Site::take(&dir)?;
+        let site = Arc::new(Site::take(&dir)?);
         let (listener, address) = listen::tcp(settings).await?;
         let socket = settings.server.socket.clone();
         let socket = socket.unwrap_or_else(|| site.path(local::API_SOCKET));
         let unix = listen::unix(&socket).await?;
-        let key = key(settings, &site)?;
+        let key = keys::gate(settings, &site)?;
+        keys::tell(settings, &site);
         let seed = site.secret(SEED_FILE)?;
-        let (store, records) = Store::open(&site.path(DATABASE))?;
+        let links = keys::links(settings, &site)?;
+        let (store, mut kept) = Store::open(&site.path(DATABASE), &site::boot())?;
         let runtime = make(dir)
             .await
             .map_err(|error| StartError::Runtime(error.to_string()))?;
+        let pools = std::mem::take(&mut kept.pools);
         let (tasks, shutdown) = (Tasks::new(), Shutdown::new());
         let parts = Parts {
             runtime,
             store,
-            records,
+            kept,
             clock: clock.clone(),
             tasks: tasks.clone(),
             shutdown: shutdown.clone(),
         };
-        let lifecycle = Lifecycle::open(parts, rules(settings)).await?;
-        let keep = Duration::from_secs(settings.proxy.idle_s.max(1));
-        let api = Arc::new(Api {
-            lifecycle,
-            gate: Gate::new(key, seed),
-            guard: Guard::new(
-                settings.server.host.is_loopback(),
-                &settings.server.allowed_hosts,
-            ),
-            admission: admission(settings),
-            proxy: Proxy {
-                pool: Pool::new(clock.clone(), keep),
-                waits: waits(settings),
-            },
-            activity: Activity::starting(&clock),
-            clock,
-            tasks: tasks.clone(),
-            shutdown: shutdown.clone(),
-            public_host: settings.server.public_host.clone(),
-            own_host: address.map_or_else(|| "localhost".to_owned(), |at| at.to_string()),
-            body_wait: Duration::from_secs(settings.server.body_wait_s.max(1)),
+        let lifecycle = Lifecycle::open(parts, make::rules(settings)).await?;
+        let admission = make::admission(settings);
+        lifecycle.open_pools(pools, |pool| {
+            admission.draft_of(pool, &lifecycle.capabilities())
+        });
+        let own_host = address.map_or_else(|| "localhost".to_owned(), |at| at.to_string());
+        let live = Arc::new_cyclic(|live: &Weak<Live>| {
+            let api = Api {
+                lifecycle,
+                gate: Gate::new(key, seed),
+                links,
+                strangers: Arc::default(),
+                guard: make::guard(settings),
+                admission,
+                proxy: Proxy {
+                    pool: Pool::new(clock.clone(), make::keep(settings)),
+                    waits: make::waits(settings),
+                    domain: make::domain(settings),
+                },
+                activity: Activity::starting(&clock),
+                started: clock.now(),
+                clock,
+                tasks: tasks.clone(),
+                shutdown: shutdown.clone(),
+                public_host: settings.server.public_host.clone(),
+                own_host,
+                body_wait: make::body_wait(settings),
+                features: settings.features.clone(),
+                reload: reload(Reloader(live.clone())),
+            };
+            let first = Snapshot::first(settings.clone(), api);
+            Live::new(first, source, Arc::clone(&site))
         });
         let app = Self {
-            api,
+            live,
             tasks,
             shutdown,
             address,
             socket,
-            idle_exit: settings.server.idle_exit_s.map(Duration::from_secs),
-            grace: Duration::from_secs(settings.server.shutdown_grace_s),
             site,
         };
-        app.open(
-            listener.into_iter().chain([unix]),
-            settings.server.connections_max,
-        );
+        app.open(listener.into_iter().chain([unix]), settings);
         Ok(app)
     }
 
-    fn open(&self, listeners: impl Iterator<Item = Listener>, connections_max: usize) {
-        let doors = Doors {
-            api: Arc::clone(&self.api),
-            places: Arc::new(Semaphore::new(
-                connections_max.clamp(1, Semaphore::MAX_PERMITS),
-            )),
-        };
+    fn open(&self, listeners: impl Iterator<Item = Listener>, settings: &Settings) {
+        let places = settings.server.connections_max;
+        let places = places.clamp(1, Semaphore::MAX_PERMITS);
         for listener in listeners {
-            self.tasks.spawn(doors.clone().open(listener));
+            let door = Door {
+                live: Arc::clone(&self.live),
+                places: Arc::new(Semaphore::new(places)),
+            };
+            self.tasks.spawn(door.open(listener));
         }
-        let (api, shutdown) = (Arc::clone(&self.api), self.shutdown.clone());
+        let (pool, shutdown) = (self.pool(), self.shutdown.clone());
         self.tasks.spawn(async move {
             tokio::select! {
-                () = api.proxy.pool.sweep() => {}
+                () = pool.sweep() => {}
                 () = shutdown.begun() => {}
             }
         });
+    }
+
+    /// Has this server read its settings again.
+    #[must_use]
+    pub fn reloader(&self) -> Reloader {
+        Reloader(Arc::downgrade(&self.live))
+    }
+
+    fn pool(&self) -> Pool {
+        self.live.now().api.proxy.pool.clone()
     }
 
     /// The TCP address it listens on.
@@ -197,7 +232,7 @@ impl App {
     /// How many connections into sandboxes wait for their next request.
     #[must_use]
     pub fn idle_links(&self) -> usize {
-        self.api.proxy.pool.len()
+        self.pool().len()
     }
 
     /// Serves until it is told to stop or has been idle for as long as the settings say; then
@@ -213,26 +248,55 @@ impl App {
         if let Err(error) = std::fs::remove_file(&self.socket) {
             tracing::debug!(%error, "the Unix socket is gone already");
         }
-        let cut = self.tasks.drain(self.grace).await;
+        let grace = self.live.now().settings.server.shutdown_grace_s;
+        let cut = self.tasks.drain(Duration::from_secs(grace)).await;
         if cut > 0 {
             tracing::warn!(cut, "requests were cut off at the end of the grace time");
         }
     }
 
     async fn idle(&self) {
-        let Some(limit) = self.idle_exit else {
-            return std::future::pending().await;
-        };
-        let clock = &self.api.clock;
+        let clock = self.live.now().api.clock.clone();
         loop {
-            clock
-                .sleep_until(clock.now().uptime + IDLE_CHECK.min(limit))
-                .await;
-            if self.api.lifecycle.is_empty() && self.api.activity.idle(clock) >= limit {
+            let limit = self.live.now().settings.server.idle_exit_s;
+            let limit = limit.map(Duration::from_secs);
+            let next = limit.map_or(IDLE_CHECK, |limit| IDLE_CHECK.min(limit));
+            clock.sleep_until(clock.now().uptime + next).await;
+            let now = self.live.now();
+            let is_over = limit.is_some_and(|limit| now.api.activity.idle(&clock) >= limit);
+            if is_over && now.api.lifecycle.is_empty() {
                 return;
             }
         }
     }
+}
+
+impl Reloader {
+    /// Reads the settings again, and goes by them from now on; whatever needs a restart is named
+    /// and stays.
+    ///
+    /// # Errors
+    /// When there is a fault in them; nothing changes then.
+    pub async fn reload(&self) -> Result<ReloadReport, SettingsError> {
+        match self.0.upgrade() {
+            Some(live) => live.reload().await,
+            None => Err(SettingsError::Fixed),
+        }
+    }
+}
+
+impl fmt::Debug for Reloader {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Reloader")
+    }
+}
+
+/// How a request has the settings read again.
+fn reload(reloader: Reloader) -> Reload {
+    Arc::new(move || {
+        let reloader = reloader.clone();
+        Box::pin(async move { reloader.reload().await })
+    })
 }
 
 impl fmt::Debug for App {
@@ -241,66 +305,5 @@ impl fmt::Debug for App {
             .field("address", &self.address)
             .field("socket", &self.socket)
             .finish_non_exhaustive()
-    }
-}
-
-/// The key of the API: the settings', else one that is made at the first start. An empty one in
-/// the settings asks for none.
-fn key(settings: &Settings, site: &Site) -> Result<Option<Secret>, SiteError> {
-    if let Some(key) = &settings.server.api_key {
-        if key.reveal().is_empty() {
-            tracing::warn!("no API key is asked for: any local program may use this server");
-            return Ok(None);
-        }
-        return Ok(Some(key.clone()));
-    }
-    let key = site.secret(KEY_FILE)?;
-    tracing::info!(file = %site.path(KEY_FILE).display(), "the API key is in this file");
-    Ok(Some(key))
-}
-
-fn rules(settings: &Settings) -> Rules {
-    let spans = Spans {
-        ended_retention: Duration::from_secs(settings.store.ended_retention_s),
-    };
-    Rules {
-        spans,
-        sandboxes_max: settings.limits.sandboxes_max,
-        verb_wait: Duration::from_secs(settings.runtime.verb_wait_s.max(1)),
-        reconcile_interval: Duration::from_secs(settings.runtime.reconcile_interval_s.max(1)),
-    }
-}
-
-fn waits(settings: &Settings) -> Waits {
-    Waits {
-        connect: Duration::from_millis(settings.proxy.connect_wait_ms),
-        answer: Duration::from_secs(settings.proxy.answer_wait_s.max(1)),
-    }
-}
-
-fn admission(settings: &Settings) -> Admission {
-    let (default, max) = (&settings.limits.default, &settings.limits.max);
-    let cpu = |text: &Option<String>| text.as_deref().and_then(resources::cpu_millis);
-    let bytes = |text: &Option<String>| text.as_deref().and_then(resources::bytes);
-    Admission {
-        timeout_s_max: settings.server.max_sandbox_timeout_seconds,
-        default: Limits {
-            cpu_millis: cpu(&default.cpu),
-            memory_bytes: bytes(&default.memory),
-            pids: Some(default.pids),
-            disk_bytes: resources::bytes(&default.disk),
-        },
-        max: Limits {
-            cpu_millis: cpu(&max.cpu),
-            memory_bytes: bytes(&max.memory),
-            pids: max.pids,
-            disk_bytes: bytes(&max.disk),
-        },
-        strict: settings.limits.strict.unwrap_or_else(config::is_root),
-        arch: if cfg!(target_arch = "aarch64") {
-            "arm64"
-        } else {
-            "amd64"
-        },
     }
 }

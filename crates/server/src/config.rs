@@ -1,24 +1,41 @@
-//! The server's settings: one TOML file, a few environment variables, and what `init-config`
+//! The server's settings: one TOML file, environment variables over it, and what `init-config`
 //! writes.
 
+mod catalog;
 mod check;
+mod doubts;
+mod environment;
+mod finding;
+mod foreign;
+mod live;
+mod load;
 mod paths;
+mod reading;
+mod reference;
+mod secret;
+mod show;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use barchan_wire::secret::Secret;
 use confique::Config;
 use confique::toml::FormatOptions;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
+pub use finding::{Finding, Origin, SettingsError, Severity};
+pub use foreign::{Import, Line, Outcome, import};
+pub(crate) use live::merge;
+pub use load::{Loaded, Surroundings};
 pub(crate) use paths::is_root;
-pub use paths::{settings_path, state_dir};
+pub use paths::{foreign_path, settings_path, state_dir};
+pub use reference::reference;
+pub use secret::SecretSetting;
+pub use show::Shown;
 
 /// The examples that `init-config` can write.
 pub const EXAMPLES: [&str; 1] = ["native"];
 
 /// Settings of `barchan serve`. Every one has a default; a key that is not listed here is refused.
-#[derive(Debug, Clone, Config)]
+#[derive(Debug, Clone, Config, Serialize)]
 #[config(layer_attr(serde(deny_unknown_fields)))]
 pub struct Settings {
     /// Where the server listens and whom it serves.
@@ -33,16 +50,25 @@ pub struct Settings {
     /// What a sandbox may use.
     #[config(nested)]
     pub limits: Limits,
+    /// Sandboxes that stand ready before anybody asks for one.
+    #[config(nested)]
+    pub pools: Pools,
+    /// What a sandbox may mount.
+    #[config(nested)]
+    pub storage: Storage,
     /// How requests reach programs inside sandboxes.
     #[config(nested)]
     pub proxy: Proxy,
     /// What is written to standard error.
     #[config(nested)]
     pub log: Log,
+    /// What this server offers. What is switched off is refused with `FEATURE_DISABLED`.
+    #[config(nested)]
+    pub features: Features,
 }
 
 /// Where the server listens and whom it serves.
-#[derive(Debug, Clone, Config)]
+#[derive(Debug, Clone, Config, Serialize)]
 #[config(layer_attr(serde(deny_unknown_fields)))]
 pub struct Server {
     /// The address to listen on. Off loopback a key is always asked for.
@@ -54,24 +80,33 @@ pub struct Server {
     /// Whether to listen on TCP at all, or on the Unix socket alone.
     #[config(default = true)]
     pub tcp: bool,
-    /// The key of the API. Left out, one is made at the first start and kept in the file `api_key`
-    /// of the state directory. An empty text asks for no key, which only loopback may do.
+    /// The key of the API: a text, `{ file = "/path" }` or `{ env = "NAME" }`. Left out, one is
+    /// made at the first start and kept in the file `api_key` of the state directory. An empty text
+    /// asks for no key, which only loopback may do.
     #[config(env = "BARCHAN_API_KEY")]
-    pub api_key: Option<Secret>,
+    pub api_key: Option<SecretSetting>,
     /// The Unix socket for local programs of the same user, which need no key. Left out, it is
     /// `api.sock` in the state directory.
     pub socket: Option<PathBuf>,
     /// The `host[:port]` put into endpoints. Left out, it is what the caller wrote in `Host`.
     pub public_host: Option<String>,
+    /// The `domain` or `domain:port` below which each port of a sandbox is a host of its own,
+    /// `{port}-{id}.{domain}`; needs a DNS wildcard, and nothing else may have a name below it.
+    /// Left out, only `localhost` is such a domain. See `docs/reference/proxy.md`.
+    pub domain: Option<String>,
     /// Host names under which a server on loopback may be called, besides `localhost` and
     /// addresses. A proxy in front of it that passes its own name on needs an entry.
     #[config(default = [])]
     pub allowed_hosts: Vec<String>,
     /// The longest time to live a create may ask for, in seconds. Left out, there is none.
     pub max_sandbox_timeout_seconds: Option<u64>,
-    /// Most connections at once; more wait.
+    /// Most connections at once over TCP, and as many over the Unix socket; more wait.
     #[config(default = 4096)]
     pub connections_max: usize,
+    /// Longest time for the head of a request to arrive, and for an open connection to wait for its
+    /// next request, in seconds. Then it is closed, without an answer.
+    #[config(default = 75)]
+    pub head_wait_s: u64,
     /// Longest time for the body of a request to the API to arrive, in seconds.
     #[config(default = 30)]
     pub body_wait_s: u64,
@@ -84,7 +119,7 @@ pub struct Server {
 }
 
 /// Where the server keeps what must survive it.
-#[derive(Debug, Clone, Config)]
+#[derive(Debug, Clone, Config, Serialize)]
 #[config(layer_attr(serde(deny_unknown_fields)))]
 pub struct Store {
     /// The state directory. Left out, it is `/var/lib/barchan` for root and
@@ -98,7 +133,7 @@ pub struct Store {
 }
 
 /// What makes the sandboxes.
-#[derive(Debug, Clone, Config)]
+#[derive(Debug, Clone, Config, Serialize)]
 #[config(layer_attr(serde(deny_unknown_fields)))]
 pub struct Runtime {
     /// The runtime: `native`.
@@ -121,7 +156,7 @@ pub struct Runtime {
 }
 
 /// Local images that stand in for a name.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Alias {
     /// A name as callers write it; `*` stands for anything.
@@ -131,7 +166,7 @@ pub struct Alias {
 }
 
 /// What a sandbox may use.
-#[derive(Debug, Clone, Config)]
+#[derive(Debug, Clone, Config, Serialize)]
 #[config(layer_attr(serde(deny_unknown_fields)))]
 pub struct Limits {
     /// Refuse a limit that this host cannot enforce, instead of reporting it in `extensions`. Left
@@ -140,6 +175,10 @@ pub struct Limits {
     /// Most sandboxes at once.
     #[config(default = 10_000)]
     pub sandboxes_max: usize,
+    /// End a sandbox that nobody uses and in which nothing is at work for so many seconds, unless
+    /// its caller says otherwise with the extension `barchan.idle.timeout.seconds`. Left out, none
+    /// ends for that.
+    pub idle_timeout_s: Option<u64>,
     /// Limits of sandboxes whose caller sets none.
     #[config(nested)]
     pub default: DefaultLimits,
@@ -149,7 +188,7 @@ pub struct Limits {
 }
 
 /// Limits of sandboxes whose caller sets none.
-#[derive(Debug, Clone, Config)]
+#[derive(Debug, Clone, Config, Serialize)]
 #[config(layer_attr(serde(deny_unknown_fields)))]
 pub struct DefaultLimits {
     /// CPU, as `500m` or `1.5`.
@@ -165,7 +204,7 @@ pub struct DefaultLimits {
 }
 
 /// The largest limits a caller may set.
-#[derive(Debug, Clone, Config)]
+#[derive(Debug, Clone, Config, Serialize)]
 #[config(layer_attr(serde(deny_unknown_fields)))]
 pub struct MaxLimits {
     /// CPU, as `500m` or `1.5`.
@@ -178,8 +217,35 @@ pub struct MaxLimits {
     pub disk: Option<String>,
 }
 
+/// Sandboxes that stand ready before anybody asks for one.
+#[derive(Debug, Clone, Config, Serialize)]
+#[config(layer_attr(serde(deny_unknown_fields)))]
+pub struct Pools {
+    /// Longest time to wait for a sandbox of a pool whose sandboxes are all taken, in seconds.
+    #[config(default = 5)]
+    pub acquire_wait_s: u64,
+}
+
+/// What a sandbox may mount.
+#[derive(Debug, Clone, Config, Serialize)]
+#[config(layer_attr(serde(deny_unknown_fields)))]
+pub struct Storage {
+    /// Folders of the host in which sandboxes may mount, as real paths: without `..` and without
+    /// symbolic links. An empty list allows no path of the host at all. A sandbox's root works
+    /// there as the host's root, or as the user of a server without privileges, so name only
+    /// folders made for sandboxes. Example: `["/srv/sandboxes"]`.
+    #[config(default = [])]
+    pub allowed_host_paths: Vec<PathBuf>,
+    /// The size of a named volume whose caller sets none, as `1Gi`.
+    #[config(default = "1Gi")]
+    pub volume_default_size: String,
+    /// The largest size of a named volume that a caller may set, as `100Gi`. Left out, there is
+    /// none.
+    pub volume_max_size: Option<String>,
+}
+
 /// How requests reach programs inside sandboxes.
-#[derive(Debug, Clone, Config)]
+#[derive(Debug, Clone, Config, Serialize)]
 #[config(layer_attr(serde(deny_unknown_fields)))]
 pub struct Proxy {
     /// How long a request waits for a sandbox to take connections, in milliseconds.
@@ -191,13 +257,18 @@ pub struct Proxy {
     /// How long an unused connection into a sandbox is kept, in seconds.
     #[config(default = 15)]
     pub idle_s: u64,
+    /// Keys of signed addresses as OSEP-0011 has them, each `id=key` with the key in base64, so
+    /// that addresses that another server handed out work here. Their signatures have 32 bits
+    /// only, which can be found by trying: leave this empty unless you need it.
+    #[config(default = [])]
+    pub osep_keys: Vec<SecretSetting>,
 }
 
 /// What is written to standard error.
-#[derive(Debug, Clone, Config)]
+#[derive(Debug, Clone, Config, Serialize)]
 #[config(layer_attr(serde(deny_unknown_fields)))]
 pub struct Log {
-    /// error, warn, info, debug or trace.
+    /// error, warn, info, debug or trace, or a filter such as `info,barchan_server=debug`.
     #[config(default = "info", env = "BARCHAN_LOG")]
     pub level: String,
     /// Write JSON instead of lines.
@@ -205,77 +276,39 @@ pub struct Log {
     pub json: bool,
 }
 
-/// Why settings cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum SettingsError {
-    /// The file that was asked for is not there.
-    #[error("no settings file at {0}: `barchan init-config {0}` writes one")]
-    Missing(PathBuf),
-    /// The file does not hold these settings.
-    #[error("the settings in {path} cannot be used: {why}")]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What stands in the way, with the line.
-        why: String,
-    },
-    /// A value is no good.
-    #[error("the setting `{key}` cannot be used: {why}")]
-    BadValue {
-        /// Which setting.
-        key: &'static str,
-        /// What is wrong and what is right.
-        why: String,
-    },
+/// What this server offers. What is switched off is refused with `FEATURE_DISABLED`.
+#[derive(Debug, Clone, Config, Serialize)]
+#[config(layer_attr(serde(deny_unknown_fields)))]
+pub struct Features {
+    /// Everything below `/x/` that is this server's own; what daemons in sandboxes offer there is
+    /// reached all the same.
+    #[config(default = true)]
+    pub own_api: bool,
+    /// `GET /x/events`: every change of every sandbox, as a stream.
+    #[config(default = true)]
+    pub events: bool,
+    /// `POST /x/reload`: reading the settings again on a caller's word. SIGHUP does it always.
+    #[config(default = true)]
+    pub reload: bool,
+    /// Pausing sandboxes and resuming them.
+    #[config(default = true)]
+    pub pause: bool,
+    /// Hooks: programs that callers have run before a sandbox's start and at intervals.
+    #[config(default = true)]
+    pub hooks: bool,
+    /// Pools: making them, asking for them, and sandboxes out of them. Those that were made keep
+    /// their sandboxes.
+    #[config(default = true)]
+    pub pools: bool,
+    /// The output of sandboxes' entrypoints, at `/sandboxes/{id}/diagnostics/logs`.
+    #[config(default = true)]
+    pub logs: bool,
+    /// Reaching ports of programs in sandboxes; without it, only their daemon is reached.
+    #[config(default = true)]
+    pub service_ports: bool,
 }
 
 impl Settings {
-    /// Reads the settings of a file, over them the environment's, under them the defaults. Without
-    /// a path, the usual place is read if there is a file.
-    ///
-    /// # Errors
-    /// When the named file is missing, or something in it is no setting.
-    pub fn load(path: Option<&Path>) -> Result<Self, SettingsError> {
-        let place = match path {
-            Some(path) if !path.exists() => return Err(SettingsError::Missing(path.to_owned())),
-            Some(path) => path.to_owned(),
-            None => settings_path(),
-        };
-        let loaded = Self::builder().env().file(&place).load();
-        let settings = loaded.map_err(|error| SettingsError::Unreadable {
-            path: place,
-            why: chain(&error),
-        })?;
-        check::check(&settings)?;
-        Ok(settings)
-    }
-
-    /// Every setting at its default, the environment left aside.
-    ///
-    /// # Errors
-    /// Never, unless a default is no good.
-    pub fn defaults() -> Result<Self, SettingsError> {
-        Self::parse("")
-    }
-
-    /// Reads settings from text, the environment left aside.
-    ///
-    /// # Errors
-    /// When something in it is no setting.
-    pub fn parse(text: &str) -> Result<Self, SettingsError> {
-        use confique::Layer as _;
-        type Layer = <Settings as Config>::Layer;
-        let unreadable = |why: String| SettingsError::Unreadable {
-            path: "text".into(),
-            why,
-        };
-        let layer: Layer = toml::from_str(text).map_err(|error| unreadable(error.to_string()))?;
-        let whole = layer.with_fallback(Layer::default_values());
-        let settings = Self::from_layer(whole).map_err(|error| unreadable(chain(&error)))?;
-        check::check(&settings)?;
-        Ok(settings)
-    }
-
     /// The commented settings file of an example; `None` when there is no such example.
     #[must_use]
     pub fn example(name: &str) -> Option<String> {
@@ -284,74 +317,5 @@ impl Settings {
     }
 }
 
-/// An error with its causes, which the outer one leaves out.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(inner.to_string().trim_end());
-        cause = inner.source();
-    }
-    text
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_example_holds_every_default_and_is_read_back() {
-        let example = Settings::example("native").unwrap();
-        Settings::parse(&example).unwrap();
-        let filled: String = example
-            .lines()
-            .map(|line| {
-                line.strip_prefix('#')
-                    .filter(|rest| !rest.starts_with(' '))
-                    .unwrap_or(line)
-            })
-            .filter(|line| !line.trim_end().ends_with('='))
-            .fold(String::new(), |text, line| text + line + "\n");
-        let settings = Settings::parse(&filled).unwrap();
-        assert_eq!(settings.limits.default.disk, "10Gi");
-        assert!(Settings::example("docker").is_none());
-    }
-
-    #[test]
-    fn bad_settings_are_named() {
-        for (text, named) in [
-            ("[server]\nprot = 1\n", "prot"),
-            ("[serve]\n", "serve"),
-            ("[limits.max]\nmemory = 5\n", "memory"),
-            ("[limits.max]\nmemory = \"lots\"\n", "limits.max.memory"),
-            ("[limits.default]\ncpu = \"-1\"\n", "limits.default.cpu"),
-            (
-                "[server]\nhost = \"0.0.0.0\"\napi_key = \"\"\n",
-                "server.api_key",
-            ),
-            ("[server]\napi_key = \"short\"\n", "server.api_key"),
-            (
-                "[server]\nmax_sandbox_timeout_seconds = 5\n",
-                "max_sandbox_timeout_seconds",
-            ),
-            ("[runtime]\nkind = \"docker\"\n", "runtime.kind"),
-            ("[runtime]\nspares = 1025\n", "runtime.spares"),
-            (
-                "[server]\npublic_host = \"http://x\"\n",
-                "server.public_host",
-            ),
-        ] {
-            let error = Settings::parse(text).unwrap_err().to_string();
-            assert!(error.contains(named), "{text}: {error}");
-        }
-    }
-
-    #[test]
-    fn a_key_is_never_shown() {
-        let settings = Settings::parse("[server]\napi_key = \"0123456789abcdef\"\n").unwrap();
-        assert!(!format!("{settings:?}").contains("0123456789abcdef"));
-        let bad = Settings::parse("[server]\napi_key = \"hunter2\"\n").unwrap_err();
-        assert!(!bad.to_string().contains("hunter2"), "{bad}");
-    }
-}
+mod tests;

@@ -10,4 +10,4 @@ pub mod config;
 pub mod lifecycle;
 pub mod store;
 
-pub use app::{App, StartError};
+pub use app::{App, Reloader, Source, StartError};

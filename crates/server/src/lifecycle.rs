@@ -2,12 +2,18 @@
 
 mod error;
 mod expiry;
+mod feed;
+mod graves;
 mod list;
+mod pool;
 mod reconcile;
 mod registry;
 mod service;
 pub mod state;
 
 pub use error::{LifecycleError, Verb};
+pub use feed::{Change, Watch};
 pub use list::Filter;
+pub(crate) use list::word;
+pub use pool::KeptPool;
 pub use service::{Draft, Lifecycle, Parts, Rules};

@@ -1,16 +1,21 @@
 //! What must survive the server: records, written before anything is promised.
 
 mod migrate;
+mod once;
 mod row;
 mod sqlite;
 
 use std::path::Path;
 use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
+use barchan_wire::id::SandboxId;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::lifecycle::KeptPool;
 use crate::lifecycle::state::Record;
+pub use once::{Claim, Claimed, Outcome, Settled, Standing};
 
 /// Most writes that wait for the writer; more wait to wait.
 const QUEUE_MAX: usize = 1024;
@@ -26,6 +31,19 @@ pub struct Store {
     /// Dropped to let the keeper go.
     keeping: Option<SyncSender<()>>,
     keeper: Option<JoinHandle<()>>,
+}
+
+/// What a store holds when it is opened.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// The records of sandboxes.
+    pub records: Vec<Record>,
+    /// The ends of sandboxes that are gone, the oldest first.
+    pub graves: Vec<Record>,
+    /// The pools.
+    pub pools: Vec<KeptPool>,
+    /// Whether the host was started anew since the store was last open.
+    pub host_restarted: bool,
 }
 
 /// Why a record is not kept.
@@ -61,6 +79,15 @@ struct Job {
 enum Change {
     Put(row::Row),
     Remove(String),
+    /// Takes a record out and keeps its end; one older end may have to go for it.
+    Bury(row::Row, Option<String>),
+    /// Takes ends out.
+    Forget(Vec<String>),
+    /// A pool by its name, as JSON; an error text when it could not be put into words.
+    PutPool(String, Result<String, String>),
+    RemovePool(String),
+    Claim(Claim, Arc<OnceLock<Standing>>),
+    Settle(Settled),
 }
 
 /// A place in the writer's queue. Whoever holds one can hand in a change without waiting, and so
@@ -74,26 +101,26 @@ pub struct Slot<'a>(mpsc::Permit<'a, Job>);
 pub struct Receipt(oneshot::Receiver<Result<(), StoreError>>);
 
 impl Store {
-    /// Opens the database at a path, or makes it, and reads all records. The writer is a thread of
-    /// its own.
+    /// Opens the database at a path, or makes it, and reads all records. `boot` tells this run of
+    /// the host from others. The writer is a thread of its own.
     ///
     /// # Errors
     /// When the database cannot be opened, is of a newer version, or holds what is no record.
-    pub fn open(path: &Path) -> Result<(Self, Vec<Record>), StoreError> {
+    pub fn open(path: &Path, boot: &str) -> Result<(Self, Kept), StoreError> {
         let mut database = sqlite::open(path)?;
-        let records = sqlite::load(&mut database)?;
+        let kept = sqlite::load(&mut database, boot)?;
         let (queue, jobs) = mpsc::channel(QUEUE_MAX);
         let log = sqlite::Log::open(path)?;
-        let (keeping, kept) = std::sync::mpsc::sync_channel(0);
+        let (keeping, going) = std::sync::mpsc::sync_channel(0);
         let writer = thread(path, "store", move || sqlite::write_all(database, jobs))?;
-        let keeper = thread(path, "store-log", move || log.keep_short(&kept))?;
+        let keeper = thread(path, "store-log", move || log.keep_short(&going))?;
         let store = Self {
             queue: Some(queue),
             writer: Some(writer),
             keeping: Some(keeping),
             keeper: Some(keeper),
         };
-        Ok((store, records))
+        Ok((store, kept))
     }
 
     /// Waits for a place in the queue.
@@ -140,6 +167,41 @@ impl Slot<'_> {
     /// Hands in a record to be taken out.
     pub fn remove(self, record: &Record) -> Receipt {
         self.hand_in(Change::Remove(record.id().to_string()))
+    }
+
+    /// Hands in a record to be taken out, of which its end is kept. An older end may have to go.
+    pub fn bury(self, grave: &Record, evicted: Option<&SandboxId>) -> Receipt {
+        let evicted = evicted.map(ToString::to_string);
+        self.hand_in(Change::Bury(row::Row::of_grave(grave), evicted))
+    }
+
+    /// Hands in ends to be taken out.
+    pub fn forget(self, graves: Vec<SandboxId>) -> Receipt {
+        let graves = graves.into_iter().map(String::from).collect();
+        self.hand_in(Change::Forget(graves))
+    }
+
+    /// Hands in a pool to be written.
+    pub fn put_pool(self, pool: &KeptPool) -> Receipt {
+        let text = serde_json::to_string(pool).map_err(|error| error.to_string());
+        self.hand_in(Change::PutPool(pool.name.clone(), text))
+    }
+
+    /// Hands in a pool to be taken out.
+    pub fn remove_pool(self, name: &str) -> Receipt {
+        self.hand_in(Change::RemovePool(name.to_owned()))
+    }
+
+    /// Asks what a key stands for, and takes it if it is new.
+    pub fn claim(self, claim: Claim) -> Claimed {
+        let standing = Arc::default();
+        let receipt = self.hand_in(Change::Claim(claim, Arc::clone(&standing)));
+        Claimed { receipt, standing }
+    }
+
+    /// Hands in the end of a command that is run once.
+    pub fn settle(self, settled: Settled) -> Receipt {
+        self.hand_in(Change::Settle(settled))
     }
 
     fn hand_in(self, change: Change) -> Receipt {

@@ -4,15 +4,14 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Every process, mount, control group, loop device and run directory that still belongs to a state
-/// directory, in words. Empty when all is clean.
+/// Every process, mount, control group and loop device that still belongs to a state directory, in
+/// words. Empty when all is clean.
 #[must_use]
 pub fn of(state: &Path) -> Vec<String> {
     let mut found = processes(state);
     found.extend(mounts(state));
     found.extend(groups(state));
     found.extend(loop_devices(state));
-    found.extend(run_directories(state));
     found
 }
 
@@ -85,15 +84,5 @@ fn loop_devices(state: &Path) -> Vec<String> {
                 .contains(&*own)
                 .then(|| format!("{name} on {}", backing.trim()))
         })
-        .collect()
-}
-
-fn run_directories(state: &Path) -> Vec<String> {
-    let entries = fs::read_dir(state.join("run"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    entries
-        .map(|entry| format!("run directory {}", entry.path().display()))
         .collect()
 }

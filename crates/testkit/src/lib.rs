@@ -2,6 +2,8 @@
 //!
 //! Never a normal dependency: the arrows test refuses it.
 
+pub mod fuzz;
 pub mod guests;
+pub mod inputs;
 pub mod leftovers;
 pub mod seed;

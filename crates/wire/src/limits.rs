@@ -8,3 +8,15 @@ pub const COMMAND_BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub const PATH_BYTES_MAX: usize = 4095;
 /// How long a finished command's status and log stay readable, in seconds.
 pub const COMMAND_RETENTION_S: u64 = 24 * 3600;
+/// Longest idempotency key, in bytes.
+pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
+/// How much of a command's answer is kept for its idempotency key, in bytes: beginning and end.
+pub const COMMAND_RESULT_BYTES_MAX: usize = 256 * 1024;
+/// Most volumes of one sandbox.
+pub const SANDBOX_VOLUMES_MAX: usize = 32;
+/// Most isolated sessions of one sandbox at once.
+pub const ISOLATED_SESSIONS_MAX: usize = 64;
+/// Most overlays of one isolated session, its workspace included.
+pub const ISOLATED_OVERLAYS_MAX: usize = 16;
+/// Most further mounts of one isolated session.
+pub const ISOLATED_BINDS_MAX: usize = 32;

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from deepagents.backends.protocol import ExecuteResponse, FileInfo, FileUploadResponse, LsResult
+from deepagents.backends.protocol import ExecuteResponse, FileUploadResponse
 
 from barchan import errors, models
 from barchan._multipart import Upload
@@ -123,32 +123,3 @@ def advice(error: errors.BarchanError, state: models.SandboxInfo | None = None) 
 def trouble(error: errors.BarchanError, state: models.SandboxInfo | None) -> str:
     """What to tell an agent when a call failed: what happened, and what can be done."""
     return f"[The sandbox could not do this: {error} {advice(error, state)}]"
-
-
-def last_name(path: str) -> str:
-    """The last part of a path."""
-    return path.rstrip("/").rpartition("/")[2]
-
-
-def listing(path: str, found: Sequence[models.FileInfo]) -> LsResult:
-    """A directory's entries with absolute paths."""
-    base = path.rstrip("/")
-    entries: list[FileInfo] = [
-        {"path": f"{base}/{last_name(one.path)}", "is_dir": one.kind == "directory"}
-        for one in found
-    ]
-    return LsResult(entries=entries)
-
-
-def listing_error(path: str, error: errors.BarchanError, info: models.FileInfo | None) -> LsResult:
-    """Why a directory cannot be listed, in the words that agents know."""
-    code = file_error(error)
-    if code == FILE_NOT_FOUND:
-        reason = "path_not_found"
-    elif code == PERMISSION_DENIED:
-        reason = code
-    elif info is not None and info.kind != "directory":
-        reason = "not_a_directory"
-    else:
-        reason = code
-    return LsResult(error=f"Path '{path}': {reason}")

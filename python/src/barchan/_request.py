@@ -33,7 +33,7 @@ class Request:
 
     `answer_s` is the wait for the head of the answer, `silence_s` the longest pause inside its
     body, `total_s` the limit of the whole call. A `repeatable` one is sent again when a kept
-    connection turns out to be dead.
+    connection turns out to be dead; `only_reads` says so of one whose method does not.
     """
 
     method: str
@@ -43,11 +43,12 @@ class Request:
     answer_s: float = ANSWER_S
     silence_s: float = SILENCE_S
     total_s: float | None = None
+    only_reads: bool = False
 
     @property
     def repeatable(self) -> bool:
         """Whether doing it twice is the same as doing it once."""
-        return self.method in ("GET", "DELETE")
+        return self.only_reads or self.method in ("GET", "DELETE")
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,7 @@ def refusal(request: Request, head: Head, content: bytes) -> errors.ApiError:
         status=head.status,
         code=code,
         request_id=head.headers.get("x-request-id", ""),
+        told=body if isinstance(body, dict) else {},
     )
     if isinstance(error, errors.TooManyRequests):
         wait = head.headers.get("retry-after", "")

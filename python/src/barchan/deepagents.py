@@ -14,21 +14,24 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from typing import TypeVar
 
 from deepagents.backends.protocol import (
     ExecuteResponse,
     FileDownloadResponse,
     FileUploadResponse,
-    LsResult,
 )
-from deepagents.backends.sandbox import BaseSandbox
 
 from barchan import _backend_rules as rules
+from barchan import _tool_rules as tools
 from barchan import errors, models
+from barchan._async.fs import AsyncFs
 from barchan._async.sandbox import AsyncSandbox
+from barchan._blocking.fs import Fs
 from barchan._blocking.sandbox import LIFETIME_S, Sandbox
+from barchan._file_tools import FileTools
 
 __all__ = ["BarchanBackend"]
 
@@ -36,12 +39,13 @@ WORKDIR = "/workspace"
 # The middleware keeps long results and conversations in these; without them they would be lost.
 KEPT = ("/large_tool_results", "/conversation_history", "/blobs")
 COMMAND_S = 1800
-# Above what one command of an agent's own file tools may print (500 KiB, in base64).
 OUTPUT_BYTES_MAX = 2 * 1024 * 1024
 MARGIN_S = 60.0
 
+Value = TypeVar("Value")
 
-class BarchanBackend(BaseSandbox):
+
+class BarchanBackend(FileTools):
     """One sandbox as the file system and shell of an agent.
 
     The object holds no connection and no loop of its own: threads, loops and forked processes may
@@ -230,29 +234,24 @@ class BarchanBackend(BaseSandbox):
             return await self.asandbox.info()
         return None
 
-    def ls(self, path: str) -> LsResult:
-        """The entries of a directory; an error is never an empty list."""
-        if fault := rules.path_problem(path):
-            return LsResult(error=f"Path '{path}': {fault}")
+    def _tool(self, call: Callable[[Fs], Value]) -> Value | tools.Trouble:
+        """One call of a file tool; what goes wrong is a value as well."""
         try:
-            return rules.listing(path, self.sandbox.files.list(path))
+            if lifetime_s := self._due(0.0):
+                self.sandbox.renew(lifetime_s)
+            return call(self.sandbox.fs)
         except errors.BarchanError as error:
-            info: models.FileInfo | None = None
-            with suppress(errors.BarchanError):
-                info = self.sandbox.files.info(path)
-            return rules.listing_error(path, error, info)
+            return tools.Trouble(error, None if tools.is_refusal(error) else self._state())
 
-    async def als(self, path: str) -> LsResult:
-        """The entries of a directory, for asyncio."""
-        if fault := rules.path_problem(path):
-            return LsResult(error=f"Path '{path}': {fault}")
+    async def _atool(self, call: Callable[[AsyncFs], Awaitable[Value]]) -> Value | tools.Trouble:
+        """One call of a file tool, for asyncio."""
         try:
-            return rules.listing(path, await self.asandbox.files.list(path))
+            if lifetime_s := self._due(0.0):
+                await self.asandbox.renew(lifetime_s)
+            return await call(self.asandbox.fs)
         except errors.BarchanError as error:
-            info: models.FileInfo | None = None
-            with suppress(errors.BarchanError):
-                info = await self.asandbox.files.info(path)
-            return rules.listing_error(path, error, info)
+            state = None if tools.is_refusal(error) else await self._astate()
+            return tools.Trouble(error, state)
 
     def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
         """Writes files: one request for all, an answer for each, in order."""

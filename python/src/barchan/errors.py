@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class BarchanError(Exception):
     """Base of everything this package raises for a call that failed."""
@@ -55,14 +57,30 @@ class ServerNotStarted(BarchanError):
         super().__init__(message, code="SERVER_NOT_STARTED", hint=hint)
 
 
+class CopyFailed(BarchanError):
+    """A directory could not be copied; what had arrived by then stays."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, code="COPY_FAILED")
+
+
 class ApiError(BarchanError):
-    """The server refused a call; `status` is the HTTP status of its answer."""
+    """The server refused a call; `status` is the HTTP status of its answer, `told` its fields."""
 
     default_hint = ""
 
-    def __init__(self, message: str, *, status: int, code: str = "", request_id: str = "") -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int,
+        code: str = "",
+        request_id: str = "",
+        told: Mapping[str, object] | None = None,
+    ) -> None:
         super().__init__(message, code=code, request_id=request_id, hint=self.default_hint)
         self.status = status
+        self.told: Mapping[str, object] = told or {}
 
 
 class InvalidRequest(ApiError):

@@ -61,6 +61,40 @@ class CommandResult:
 
 
 @dataclass(frozen=True)
+class Usage:
+    """What a command used, its waited-for descendants included; times in microseconds.
+
+    `max_rss_bytes` is the most that any one of its processes held.
+    """
+
+    user_us: int
+    system_us: int
+    max_rss_bytes: int
+    wall_us: int
+
+
+@dataclass(frozen=True)
+class ExecResult:
+    """How a command ended and what it printed, as bytes.
+
+    `output` holds both streams in the order of arrival. `exit_code` is 128 + n after signal n.
+    `truncated` means that there was more output than asked for; its middle is left out.
+    """
+
+    id: str
+    exit_code: int
+    output: bytes
+    stdout: bytes
+    stderr: bytes
+    error: str = ""
+    truncated: bool = False
+    timed_out: bool = False
+    out_of_memory: bool = False
+    usage: Usage | None = None
+    duration_ms: int | None = None
+
+
+@dataclass(frozen=True)
 class CommandStatus:
     """A command that was started earlier."""
 
@@ -99,3 +133,67 @@ class FileInfo:
 
 
 FileInfos = list[FileInfo]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of a directory; links are not followed. Size and time only if asked for."""
+
+    path: str
+    kind: str
+    size_bytes: int | None = None
+    modified_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Content:
+    """A page of a text file, or a whole binary one in base64.
+
+    Lines count from 1; their ends are "\\n" and the last one has none. `next_offset` is where to
+    go on, None at the end. `total_lines` is None where counting them would take long; of an empty
+    file it is 0. `truncated` means that a line was cut. `final_newline` is None unless the end of
+    the file was seen.
+    """
+
+    content: str
+    encoding: str = "utf-8"
+    start_line: int | None = None
+    end_line: int | None = None
+    total_lines: int | None = None
+    next_offset: int | None = None
+    truncated: bool = False
+    final_newline: bool | None = None
+
+
+@dataclass(frozen=True)
+class Match:
+    """A line that holds what was looked for; of a very long one only a part, then `cut`."""
+
+    path: str
+    line: int
+    text: str
+    cut: bool = False
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found: lines, files or counts, as asked.
+
+    `truncated` says why it is not all: "count", "size", "time", "unreadable", or None. `skipped`
+    are the first paths that could not be searched, with the reason.
+    """
+
+    matches: tuple[Match, ...] = ()
+    files: tuple[str, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+    truncated: str | None = None
+    skipped: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Regular files whose names match, sorted; for `truncated` and `skipped` see `Found`."""
+
+    paths: tuple[str, ...] = ()
+    truncated: str | None = None
+    skipped: Mapping[str, str] = field(default_factory=dict)

@@ -89,6 +89,27 @@ def test_commands(sandbox: Sandbox, command: str, code: int, stdout: str) -> Non
     assert time.monotonic() - begun < 10
 
 
+def test_commands_as_bytes(sandbox: Sandbox) -> None:
+    content = bytes(range(256)) * 10_000
+    result = sandbox.commands.exec(["cat"], stdin=content, timeout_s=30)
+    assert (result.exit_code, result.stdout == content, result.stderr) == (0, True, b"")
+    result = sandbox.commands.exec("printf '\\377\\000' >&2; exit 7")
+    assert (result.exit_code, result.output, result.error) == (7, b"\xff\0", "exit status 7")
+    assert result.usage is not None
+    assert result.usage.wall_us > 0
+    script = "echo x >> /tmp/once; wc -l < /tmp/once"
+    for _ in range(3):
+        once = sandbox.commands.exec(script, idempotency_key="k")
+        assert once.stdout.strip() == b"1"
+
+    async def work() -> bytes:
+        attached = AsyncSandbox(sandbox.id, sandbox.address)
+        told = await attached.commands.exec("wc -c", stdin=[content, content], timeout_s=30)
+        return told.stdout
+
+    assert asyncio.run(work()).strip() == str(2 * len(content)).encode()
+
+
 def test_options_of_commands(sandbox: Sandbox) -> None:
     result = sandbox.commands.run('pwd; echo "$A"', cwd="/tmp", env={"A": "b  c"})
     assert result.output == "/tmp\nb  c\n"
@@ -222,3 +243,25 @@ def test_the_async_client_does_the_same(server: LiveServer, tmp_path: Path) -> N
 
     for _ in range(2):
         asyncio.run(use())
+
+
+def test_directories_go_in_and_come_out(server: LiveServer, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    (source / "deep").mkdir(parents=True)
+    (source / "deep" / "run.sh").write_text("#!/bin/sh\necho ran\n")
+    (source / "deep" / "run.sh").chmod(0o755)
+    (source / "link").symlink_to("deep/run.sh")
+    os.utime(source / "deep", (1_000_000_000, 1_000_000_000))
+    with Sandbox.create("host", server=server.url, api_key=server.api_key) as made:
+        assert made.files.upload_dir(source, "/tmp/tree") == ""
+        assert made.commands.run("/tmp/tree/link").output == "ran\n"
+        made.commands.run("cd /tmp/tree; ln -s /etc/passwd out; mkfifo pipe")
+        said = made.files.download_dir("/tmp/tree", tmp_path / "back")
+        assert "out: it is a link that leads out" in said
+        assert "pipe: it is a pipe" in said
+        other = AsyncSandbox(made.id, made.address)
+        asyncio.run(other.files.download_dir("/tmp/tree/deep", tmp_path / "back2"))
+    assert (tmp_path / "back" / "link").read_text() == "#!/bin/sh\necho ran\n"
+    assert not (tmp_path / "back" / "out").is_symlink()
+    assert (tmp_path / "back" / "deep").stat().st_mtime == 1_000_000_000
+    assert (tmp_path / "back2" / "run.sh").stat().st_mode & 0o777 == 0o755

@@ -9,5 +9,5 @@ use crate::output::Output;
 pub(super) fn run(flags: &Completion, output: &Output) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(flags.shell, &mut Args::command(), "barchan", &mut script);
-    Ok(output.stdout(&String::from_utf8_lossy(&script))?)
+    Ok(output.stdout(&script)?)
 }

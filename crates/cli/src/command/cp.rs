@@ -1,4 +1,6 @@
-//! `barchan cp`: a file into a sandbox or out of it.
+//! `barchan cp`: files into a sandbox or out of it.
+
+mod tree;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,10 +29,17 @@ async fn copy(global: &Global, flags: &Cp, output: &Output) -> Result<()> {
     match (place(&flags.source), place(&flags.destination)) {
         (Place::Local(source), Place::Sandbox { id, path }) => {
             let sandbox = sandbox(global, &id).await?;
+            if flags.recursive && source.is_dir() {
+                return tree::upload(&sandbox, &source, &path, output).await;
+            }
             upload(&sandbox, &source, &path, output).await
         }
         (Place::Sandbox { id, path }, Place::Local(destination)) => {
             let sandbox = sandbox(global, &id).await?;
+            if flags.recursive && tree::is_directory(&sandbox, &path).await {
+                let most = flags.max_bytes;
+                return tree::download(&sandbox, &path, &destination, most, output).await;
+            }
             download(&sandbox, &path, &destination, output).await
         }
         (Place::Local(_), Place::Local(_)) => {
@@ -70,7 +79,7 @@ async fn upload(sandbox: &Sandbox, source: &Path, path: &str, output: &Output) -
         .await
         .with_context(|| format!("cannot look at {shown}"))?;
     if !about.is_file() {
-        bail!("{shown} is no regular file; pack a folder first, as with tar");
+        bail!("{shown} is no regular file; copy a folder with --recursive");
     }
     let name = source.file_name().unwrap_or_default().to_string_lossy();
     let mode =

@@ -13,11 +13,12 @@ use barchan_runtime::image::{
 use barchan_server::config as server;
 
 use crate::args::{Global, Image};
+use crate::config;
+use crate::native::{self, Role};
 use crate::output::Output;
-use crate::{config, native};
 
 pub(super) async fn run(global: &Global, flags: Image, output: &Output) -> Result<()> {
-    let settings = config::server_settings(global, None)?;
+    let settings = config::server_settings(global, None)?.settings;
     match flags {
         Image::Build { recipe, fresh } => build(&settings, &recipe, fresh, output).await,
         Image::List => list(&settings, output),
@@ -44,7 +45,7 @@ async fn build(
         now_unix_s: u64::try_from(Clock::system().now().wall.as_second()).unwrap_or(0),
         progress,
     };
-    let (runtime, hearing) = native::start(settings).await?;
+    let (runtime, hearing) = native::start(settings, Role::Guest).await?;
     let built = tokio::select! {
         built = image::build(runtime.store(), &request, &*runtime) => built,
         () = hearing => bail!("the launcher is no longer heard"),
@@ -99,7 +100,7 @@ fn row(image: &Manifest) -> Vec<String> {
 }
 
 async fn remove(settings: &server::Settings, names: &[String], output: &Output) -> Result<()> {
-    let (runtime, hearing) = native::start(settings).await?;
+    let (runtime, hearing) = native::start(settings, Role::Guest).await?;
     let in_use = tokio::select! {
         in_use = digests_in_use(&*runtime) => in_use?,
         () = hearing => bail!("the launcher is no longer heard"),

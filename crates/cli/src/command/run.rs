@@ -35,7 +35,7 @@ pub(super) async fn run(global: &Global, flags: Run, output: &Output) -> Result<
         ..CommandRequest::default()
     };
     let sandbox = client.sandbox(&created.id);
-    let finish = stream::run(&sandbox, &request, &mut stop, output).await;
+    let finish = stream::run(&sandbox, request, flags.stdin, &mut stop, output).await;
     if let Err(error) = delete(&client, &created.id).await {
         let id = &created.id;
         output.note(&format!(

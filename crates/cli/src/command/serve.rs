@@ -9,8 +9,9 @@ use barchan_daemon::shutdown::Shutdown;
 use barchan_daemon::tasks::Tasks;
 use barchan_daemon::telemetry;
 use barchan_runtime::Runtime;
-use barchan_server::App;
-use barchan_server::config::Settings;
+use barchan_server::config::{Loaded, Settings};
+use barchan_server::{App, Reloader, Source};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{Global, Serve};
 use crate::{config, native};
@@ -21,26 +22,58 @@ const PRIVATE_IDLE_S: u64 = 300;
 const RUNTIME_DRAIN_MS: u64 = 1_000;
 
 pub(super) async fn run(global: &Global, flags: Serve) -> Result<()> {
-    let mut settings = config::server_settings(global, flags.config.as_deref())?;
-    if flags.private {
-        make_private(&mut settings);
+    let global = global.clone();
+    let read = move || {
+        let mut loaded = config::server_settings(&global, flags.config.as_deref())?;
+        if flags.private {
+            make_private(&mut loaded.settings);
+        }
+        Ok(loaded)
+    };
+    let Loaded {
+        settings, warnings, ..
+    } = read()?;
+    let level = telemetry::init(&settings.log.level, settings.log.json)?;
+    for warning in warnings {
+        tracing::warn!("{warning}");
     }
-    telemetry::init(&settings.log.level, settings.log.json)?;
+    let adopt = move |settings: &Settings| {
+        // The level was checked with the other settings.
+        if let Err(error) = level.set(&settings.log.level) {
+            tracing::error!(%error, "the log keeps its level");
+        }
+    };
     let tasks = Tasks::new();
     let runtime = async |_| start_runtime(&settings, &tasks).await;
-    let app = App::start(&settings, Clock::system(), runtime).await?;
+    let source = Source::new(read, adopt);
+    let app = App::start(&settings, source, Clock::system(), runtime).await?;
     announce(&app);
-    let signals = app.shutdown();
+    let (signals, reloader) = (app.shutdown(), app.reloader());
     let served = tokio::select! {
         () = app.run() => Ok(()),
         error = fail_to_listen(&signals) => Err(error),
+        error = reload_on_signal(&reloader) => Err(error),
     };
     tasks.drain(Duration::from_millis(RUNTIME_DRAIN_MS)).await;
     served
 }
 
+/// Reads the settings again at each SIGHUP, for ever; returns only when it cannot be heard.
+async fn reload_on_signal(reloader: &Reloader) -> anyhow::Error {
+    let mut hangups = match signal(SignalKind::hangup()) {
+        Ok(hangups) => hangups,
+        Err(error) => return anyhow::Error::new(error).context("cannot listen for SIGHUP"),
+    };
+    while hangups.recv().await.is_some() {
+        if let Err(error) = reloader.reload().await {
+            tracing::error!("SIGHUP changes nothing: {error}");
+        }
+    }
+    std::future::pending().await
+}
+
 async fn start_runtime(settings: &Settings, tasks: &Tasks) -> Result<Arc<dyn Runtime>> {
-    let (runtime, hearing) = native::start(settings).await?;
+    let (runtime, hearing) = native::start(settings, native::Role::Server).await?;
     tasks.spawn(hearing);
     Ok(runtime)
 }

@@ -1,8 +1,9 @@
 //! A command in a sandbox, shown while it runs.
 
-use anyhow::Result;
-use barchan_client::{End, Output as Said, Running, Sandbox};
+use anyhow::{Context, Result, bail};
+use barchan_client::{ClientError, End, Exec, Output as Said, Running, Sandbox, Told};
 use barchan_wire::execd::command::CommandRequest;
+use barchan_wire::execd::exec::ExecRequest;
 
 use crate::output::Output;
 use crate::stop::Stop;
@@ -18,20 +19,34 @@ pub(super) enum Finish {
     Stopped(u8),
 }
 
+/// A command that was started.
+enum Started {
+    /// By a daemon of ours: as bytes, with input.
+    Exec(Box<Exec>),
+    /// By any other: as text.
+    Command(Running),
+}
+
 /// Runs a command and passes on what it says. When a signal asks to stop, the command is ended.
 pub(super) async fn run(
     sandbox: &Sandbox,
-    request: &CommandRequest,
+    request: CommandRequest,
+    stdin: bool,
     stop: &mut Stop,
     output: &Output,
 ) -> Result<Finish> {
-    let mut running = tokio::select! {
-        started = sandbox.run(request) => started?,
+    let request = ExecRequest {
+        command: request,
+        stdin,
+        detach: false,
+    };
+    let started = tokio::select! {
+        started = start(sandbox, &request) => started?,
         code = stop.asked() => return Ok(Finish::Stopped(code)),
     };
     let mut id = None;
     let watched = tokio::select! {
-        ended = watch(&mut running, &mut id, output) => ended.map(Finish::Ended),
+        ended = watch(sandbox, started, stdin, &mut id, output) => ended.map(Finish::Ended),
         code = stop.asked() => Ok(Finish::Stopped(code)),
     };
     if !matches!(watched, Ok(Finish::Ended(_)))
@@ -45,12 +60,80 @@ pub(super) async fn run(
     watched
 }
 
-async fn watch(running: &mut Running, id: &mut Option<String>, output: &Output) -> Result<u8> {
+async fn start(sandbox: &Sandbox, request: &ExecRequest) -> Result<Started> {
+    match sandbox.exec(request).await {
+        Ok(exec) => Ok(Started::Exec(Box::new(exec))),
+        Err(ClientError::Api(error)) if is_no_route(error.status, &error.code) => {
+            if request.stdin {
+                bail!("the daemon of this sandbox takes no standard input; leave --stdin out");
+            }
+            Ok(Started::Command(sandbox.run(&request.command).await?))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether an answer means that the daemon, and not the sandbox, lacks something.
+fn is_no_route(status: u16, code: &str) -> bool {
+    matches!(status, 404 | 405 | 501) && !code.contains("SANDBOX_NOT_FOUND")
+}
+
+async fn watch(
+    sandbox: &Sandbox,
+    started: Started,
+    stdin: bool,
+    id: &mut Option<String>,
+    output: &Output,
+) -> Result<u8> {
+    let mut exec = match started {
+        Started::Exec(exec) => exec,
+        Started::Command(running) => return watch_text(running, id, output).await,
+    };
+    let name = exec.id().to_owned();
+    *id = Some(name.clone());
+    let feeding = async {
+        if stdin {
+            sandbox.feed(&name, tokio::io::stdin()).await?;
+        }
+        Ok::<_, ClientError>(())
+    };
+    let mut feeding = std::pin::pin!(feeding);
+    let mut feeds = true;
+    loop {
+        let told = tokio::select! {
+            told = exec.next() => told?,
+            fed = &mut feeding, if feeds => {
+                feeds = false;
+                fed.context("cannot pass standard input on")?;
+                continue;
+            }
+        };
+        match told {
+            Some(Told::Stdout(bytes)) => output.stdout(&bytes)?,
+            Some(Told::Stderr(bytes)) => output.stderr(&bytes)?,
+            Some(Told::Gap(bytes)) => output.note(&format!(
+                "{} {bytes} bytes of output are lost",
+                output.yellow("warning:")
+            )),
+            Some(Told::Ended(ended)) => {
+                if ended.out_of_memory {
+                    let why = ended.error.unwrap_or_default();
+                    output.note(&format!("{} {why}", output.yellow("warning:")));
+                }
+                return Ok(exit_code(ended.exit_code));
+            }
+            Some(Told::Usage(_)) => {}
+            None => return Ok(0),
+        }
+    }
+}
+
+async fn watch_text(mut running: Running, id: &mut Option<String>, output: &Output) -> Result<u8> {
     while let Some(said) = running.next().await? {
         match said {
             Said::Started(name) => *id = Some(name),
-            Said::Stdout(text) => output.stdout(&text)?,
-            Said::Stderr(text) => output.stderr(&text)?,
+            Said::Stdout(text) => output.stdout(text.as_bytes())?,
+            Said::Stderr(text) => output.stderr(text.as_bytes())?,
             Said::Ended(End::Exit(code)) => return Ok(exit_code(code)),
             Said::Ended(End::Failed(why)) => {
                 output.note(&format!(
@@ -65,7 +148,7 @@ async fn watch(running: &mut Running, id: &mut Option<String>, output: &Output) 
 }
 
 /// A code that does not fit into a byte must not become a success.
-fn exit_code(code: i32) -> u8 {
+pub(super) fn exit_code(code: i32) -> u8 {
     u8::try_from(code).unwrap_or(u8::MAX)
 }
 

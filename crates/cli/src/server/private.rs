@@ -105,6 +105,7 @@ fn start(state_dir: &Path, log: &Path) -> Result<Child> {
         .stderr(sink)
         // Out of the terminal's job, so that Ctrl-C there does not reach it.
         .process_group(0);
+    barchan_runtime::descriptors::keep_inherited();
     command
         .spawn()
         .with_context(|| format!("cannot start {}", program.display()))

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use axum::body::{Body, Bytes};
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -38,6 +39,10 @@ pub(crate) struct Seen {
     pub(crate) created: Vec<Value>,
     pub(crate) commands: Vec<Value>,
     pub(crate) files: BTreeMap<String, Vec<u8>>,
+    pub(crate) terminals: Vec<Value>,
+    /// What was typed, and the sizes that were told, in order.
+    pub(crate) typed: Vec<u8>,
+    pub(crate) sizes: Vec<Value>,
 }
 
 #[derive(Clone)]
@@ -99,6 +104,14 @@ fn routes(shared: Shared) -> Router {
         )
         .route(&format!("{inside}/files/upload"), post(upload))
         .route(&format!("{inside}/files/download"), get(download))
+        .route(&format!("{inside}/files/info"), get(info))
+        .route(&format!("{inside}/x/tar"), get(pack).put(unpack))
+        .route(&format!("{inside}/pty"), post(open_terminal))
+        .route(
+            &format!("{inside}/pty/t1"),
+            axum::routing::delete(close_terminal),
+        )
+        .route(&format!("{inside}/pty/t1/ws"), get(attach))
         .with_state(shared)
 }
 
@@ -176,6 +189,51 @@ async fn interrupt(
     StatusCode::OK
 }
 
+async fn open_terminal(State(shared): State<Shared>, Json(body): Json<Value>) -> Response {
+    note(&shared, "open terminal".to_owned());
+    shared.seen.lock().unwrap().terminals.push(body);
+    (StatusCode::CREATED, Json(json!({"session_id": "t1"}))).into_response()
+}
+
+async fn close_terminal(State(shared): State<Shared>) -> StatusCode {
+    note(&shared, "close terminal".to_owned());
+    StatusCode::OK
+}
+
+async fn attach(State(shared): State<Shared>, upgrade: WebSocketUpgrade) -> Response {
+    upgrade.on_upgrade(|socket| terminal(shared, socket))
+}
+
+/// A terminal that greets, repeats what is typed, and ends with 7 at a `q`.
+async fn terminal(shared: Shared, mut socket: WebSocket) {
+    let says = |notice: Value| Message::Text(notice.to_string().into());
+    let connected = json!({"type": "connected", "session_id": "t1", "mode": "pty"});
+    socket.send(says(connected)).await.unwrap();
+    let greeting = b"\x01\xffhello\r\n".to_vec();
+    socket.send(Message::Binary(greeting.into())).await.unwrap();
+    while let Some(Ok(message)) = socket.recv().await {
+        match message {
+            Message::Binary(frame) => {
+                assert_eq!(frame[0], 0);
+                shared.seen.lock().unwrap().typed.extend(&frame[1..]);
+                let back = [b"\x01", &frame[1..]].concat();
+                socket.send(Message::Binary(back.into())).await.unwrap();
+                if frame.contains(&b'q') {
+                    socket
+                        .send(says(json!({"type": "exit", "exit_code": 7})))
+                        .await
+                        .unwrap();
+                }
+            }
+            Message::Text(text) => {
+                let ask = serde_json::from_str(&text).unwrap();
+                shared.seen.lock().unwrap().sizes.push(ask);
+            }
+            _ => {}
+        }
+    }
+}
+
 /// Keeps the whole multipart body: what is in it is the client's own test.
 async fn upload(State(shared): State<Shared>, body: Bytes) -> StatusCode {
     note(&shared, "upload".to_owned());
@@ -207,4 +265,51 @@ async fn download(
             "there is no such file",
         ),
     }
+}
+
+/// What ends with a slash in the held files is a directory, and its content an archive.
+async fn info(
+    State(shared): State<Shared>,
+    Query(query): Query<BTreeMap<String, String>>,
+) -> Response {
+    let path = &query["path"];
+    let seen = shared.seen.lock().unwrap();
+    let same = |it: &&String| it.trim_end_matches('/') == path.trim_end_matches('/');
+    let kind = match seen.files.keys().find(same) {
+        Some(key) if key.ends_with('/') => "directory",
+        Some(_) => "file",
+        None => return refusal(StatusCode::NOT_FOUND, "FILE_NOT_FOUND", "no such file"),
+    };
+    let moment = "2030-01-01T00:00:00Z";
+    let info = json!({"path": path, "type": kind, "size": 1, "modified_at": moment,
+                      "created_at": moment, "owner": "root", "group": "root", "mode": 755});
+    Json(json!({path: info})).into_response()
+}
+
+async fn pack(
+    State(shared): State<Shared>,
+    Query(query): Query<BTreeMap<String, String>>,
+) -> Response {
+    let key = format!("{}/", query["path"].trim_end_matches('/'));
+    let held = shared.seen.lock().unwrap().files[&key].clone();
+    // In two pieces with something between them that breaks, if the archive says so.
+    if held.ends_with(b"BREAK") {
+        let pieces = [Ok(Bytes::from(held)), Err(std::io::Error::other("broken"))];
+        return Response::new(Body::from_stream(stream::iter(pieces)));
+    }
+    Response::new(Body::from(held))
+}
+
+async fn unpack(
+    State(shared): State<Shared>,
+    Query(query): Query<BTreeMap<String, String>>,
+    body: Bytes,
+) -> Json<Value> {
+    note(
+        &shared,
+        format!("unpack {} {}", query["path"], query["links"]),
+    );
+    let mut seen = shared.seen.lock().unwrap();
+    seen.files.insert("unpacked".to_owned(), body.to_vec());
+    Json(json!({"entries": 1, "bytes": 1, "skipped": 0, "skipped_names": []}))
 }

@@ -98,7 +98,7 @@ async fn senseless_copies_are_refused() {
     for (source, destination, why) in [
         ("a", "b", "must be in a sandbox"),
         (inside.as_str(), inside.as_str(), "takes two steps"),
-        ("folder", inside.as_str(), "no regular file"),
+        ("folder", inside.as_str(), "--recursive"),
         ("none", inside.as_str(), "cannot open none"),
     ] {
         let ran = cp(&fake, source, destination).await;

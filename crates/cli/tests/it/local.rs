@@ -65,6 +65,12 @@ async fn the_reference_holds_every_setting() {
         fs::read(reference).unwrap() == fs::read(home.path().join("a")).unwrap(),
         "settings changed: run `barchan init-config docs/reference/barchan.toml --force`"
     );
+    let page = run(&["config", "reference"]).await;
+    let held = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/settings.md");
+    assert!(
+        page.stdout == fs::read_to_string(held).unwrap(),
+        "settings changed: run `barchan config reference > docs/reference/settings.md`"
+    );
 }
 
 #[tokio::test]
@@ -88,6 +94,7 @@ async fn help_is_short_and_names_every_command() {
         "kill",
         "image",
         "serve",
+        "config",
         "doctor",
         "completion",
     ] {

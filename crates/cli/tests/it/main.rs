@@ -5,9 +5,16 @@
 mod chaos;
 mod fake;
 mod files;
+mod hostile;
 mod local;
+mod logs;
+mod once;
 mod program;
 mod sandboxes;
+mod settings;
 mod soak;
+mod terminal;
+mod trees;
+mod wedge;
 mod whole;
 mod world;

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 use crate::program::{Ran, program};
+use crate::terminal::{Screen, until};
 
 /// Longest wait for what must happen soon.
 const SOON: Duration = Duration::from_secs(30);
@@ -138,6 +139,41 @@ async fn flags_reach_the_sandbox() {
 }
 
 #[tokio::test]
+async fn input_and_output_are_bytes() {
+    let user = User::new();
+    let id = user.create().await;
+    let content: Vec<u8> = (0..3_000_000_u32).map(|at| (at * 7 % 256) as u8).collect();
+    std::fs::write(user.home.path().join("in"), &content).unwrap();
+    for arguments in [
+        &["exec", "-i", &id, "--", "cat"][..],
+        &["run", "--stdin", "--", "cat"],
+    ] {
+        let mut command = user.program(arguments);
+        let input = std::fs::File::open(user.home.path().join("in")).unwrap();
+        let ran = command.stdin(input).output().await.unwrap();
+        assert_eq!(ran.status.code(), Some(0), "{arguments:?} {ran:?}");
+        assert!(ran.stdout == content, "{arguments:?}: {}", ran.stdout.len());
+    }
+    // Without the flag nothing is read, so nothing can wait for it.
+    let mut command = user.program(&["exec", &id, "--", "sh", "-c", "cat; echo end >&2; exit 9"]);
+    let input = std::fs::File::open(user.home.path().join("in")).unwrap();
+    let ran = command.stdin(input).output().await.unwrap();
+    let told = (ran.status.code(), ran.stdout.len(), ran.stderr.as_slice());
+    assert_eq!(told, (Some(9), 0, &b"end\n"[..]));
+    user.run(&["kill", &id]).await;
+}
+
+#[tokio::test]
+async fn memory_that_ran_out_is_told() {
+    let user = User::new();
+    // Nobody ends the lines of /dev/zero, so tail keeps all of them.
+    let ran = user.run(&["run", "--memory", "64Mi", "--", "tail", "/dev/zero"]);
+    let ran = ran.await;
+    assert_eq!(ran.code, Some(137), "{}", ran.stderr);
+    assert!(ran.stderr.contains("memory ran out"), "{}", ran.stderr);
+}
+
+#[tokio::test]
 async fn files_go_in_and_come_out_unchanged() {
     let user = User::new();
     let content: Vec<u8> = (0..3_000_000_u32)
@@ -173,6 +209,27 @@ async fn eight_at_once_start_one_server() {
             ran.stderr
         );
     }
+    assert_eq!(servers(user.home.path()).len(), 1);
+}
+
+/// Whoever waits until nobody holds a pipe or a lock any more must not wait for the server.
+#[tokio::test]
+async fn what_stays_running_holds_nothing_of_its_caller() {
+    let user = User::new();
+    let run = user.program(&["run", "--", "true"]);
+    let run = run.as_std();
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "exec 9>&1; exec \"$0\" \"$@\""])
+        .arg(run.get_program())
+        .args(run.get_args())
+        .envs(
+            run.get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+    let ran = tokio::time::timeout(SOON, command.output()).await;
+    let ran = Ran::from(ran.expect("somebody still holds descriptor 9").unwrap());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert_eq!(servers(user.home.path()).len(), 1);
 }
 
@@ -229,4 +286,30 @@ async fn an_unknown_image_is_named_with_the_way_to_get_it() {
         "{}",
         ran.stderr
     );
+}
+
+#[tokio::test]
+async fn a_command_in_a_sandbox_has_a_terminal_and_its_keys() {
+    let user = User::new();
+    let id = user.create().await;
+    let script = "tty; stty size; trap 'echo code-130' INT; sleep 1000; exit 9";
+    let program = user.program(&["exec", "-t", &id, "--", "sh", "-c", script]);
+    let mut screen = Screen::start(program);
+    until("the size", || screen.shows(b"33 91")).await;
+    assert!(screen.shows(b"/dev/pts/"));
+    screen.kind(b"\x03");
+    until("the signal", || screen.shows(b"code-130")).await;
+    assert_eq!(screen.code().await, Some(9));
+    let ran = user
+        .run(&[
+            "exec",
+            &id,
+            "--",
+            "sh",
+            "-c",
+            "cat /proc/*/comm | grep -c sleep",
+        ])
+        .await;
+    assert_eq!(ran.stdout, "0\n");
+    user.run(&["kill", &id]).await;
 }

@@ -9,7 +9,7 @@ use barchan_wire::id::SandboxId;
 use barchan_wire::lifecycle::{CreateSandbox, Image};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use tempfile::TempDir;
-use tokio::process::Child;
+use tokio::process::{Child, Command};
 
 use crate::program::program;
 use crate::whole::listener;
@@ -31,6 +31,44 @@ impl World {
         };
         world.start().await;
         world
+    }
+
+    /// A server with a settings file.
+    pub(crate) async fn with_settings(text: &str) -> Self {
+        let mut world = Self {
+            home: TempDir::new().unwrap(),
+            server: None,
+        };
+        world.write_settings(text);
+        world.start().await;
+        world
+    }
+
+    /// A server that has much to say, and a log on a disk that is full.
+    pub(crate) async fn with_full_log() -> Self {
+        let mut world = Self {
+            home: TempDir::new().unwrap(),
+            server: None,
+        };
+        std::os::unix::fs::symlink("/dev/full", world.home.path().join("server.log")).unwrap();
+        world.write_settings("[log]\nlevel = \"debug\"\n");
+        world.start().await;
+        world
+    }
+
+    /// Replaces the settings file; the server does not know yet.
+    pub(crate) fn write_settings(&self, text: &str) {
+        std::fs::write(self.settings(), text).unwrap();
+    }
+
+    /// The settings file, if there is one.
+    pub(crate) fn settings(&self) -> PathBuf {
+        self.home.path().join("barchan.toml")
+    }
+
+    /// A command of the program, about to be given its arguments.
+    pub(crate) fn command(&self) -> Command {
+        program(self.home.path())
     }
 
     /// Waits for the end of a server that was killed, and starts the next.
@@ -94,23 +132,29 @@ impl World {
             .unwrap();
         let mut command = program(self.home.path());
         command.args(["serve", "--private"]).stderr(log);
+        if self.settings().exists() {
+            command.arg("--config").arg(self.settings());
+        }
         self.server = Some(command.spawn().unwrap());
         let client = self.client();
-        until("the server answers", async || client.health().await.is_ok()).await;
+        let answers = holds(async || client.health().await.is_ok()).await;
+        assert!(answers, "the server does not answer:\n{}", self.log());
     }
 }
 
 /// Waits until something holds.
-pub(crate) async fn until(what: &str, holds: impl AsyncFn() -> bool) {
+pub(crate) async fn until(what: &str, it: impl AsyncFn() -> bool) {
+    assert!(holds(it).await, "not within {SOON:?}: {what}");
+}
+
+/// Whether something holds soon.
+async fn holds(it: impl AsyncFn() -> bool) -> bool {
     let waiting = async {
-        while !holds().await {
+        while !it().await {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    assert!(
-        tokio::time::timeout(SOON, waiting).await.is_ok(),
-        "not within {SOON:?}: {what}"
-    );
+    tokio::time::timeout(SOON, waiting).await.is_ok()
 }
 
 pub(crate) fn request() -> CreateSandbox {

@@ -3,6 +3,8 @@
 #![cfg(test)]
 
 mod calls;
+mod exec;
 mod server;
 mod streams;
+mod terminal;
 mod transfers;

@@ -37,6 +37,8 @@ pub(crate) enum Body {
     Stream(mpsc::Receiver<Bytes>),
     /// Exactly this many bytes, piece by piece.
     Sized(mpsc::Receiver<Bytes>, u64),
+    /// Piece by piece, by somebody who may have to give up.
+    Fallible(mpsc::Receiver<Result<Bytes, Cut>>),
     /// What another server answers.
     Passed(Incoming),
 }
@@ -53,6 +55,9 @@ impl HttpBody for Body {
             Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Self::Stream(pieces) => pieces.poll_recv(task).map(|it| it.map(Frame::data).map(Ok)),
+            Self::Fallible(pieces) => pieces
+                .poll_recv(task)
+                .map(|it| it.map(|it| it.map(Frame::data))),
             Self::Sized(_, 0) => Poll::Ready(None),
             Self::Sized(pieces, left) => {
                 let Some(piece) = ready!(pieces.poll_recv(task)) else {
@@ -71,7 +76,7 @@ impl HttpBody for Body {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Whole(bytes) => bytes.is_empty(),
-            Self::Stream(_) => false,
+            Self::Stream(_) | Self::Fallible(_) => false,
             Self::Sized(_, left) => *left == 0,
             Self::Passed(body) => body.is_end_stream(),
         }
@@ -80,7 +85,7 @@ impl HttpBody for Body {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Self::Stream(_) => SizeHint::default(),
+            Self::Stream(_) | Self::Fallible(_) => SizeHint::default(),
             Self::Sized(_, left) => SizeHint::with_exact(*left),
             Self::Passed(body) => body.size_hint(),
         }
@@ -140,14 +145,21 @@ fn class(kind: Kind) -> (StatusCode, ErrorCode) {
         Kind::BadMetadata => (StatusCode::BAD_REQUEST, ErrorCode::InvalidFileMetadata),
         Kind::NoFile => (StatusCode::NOT_FOUND, ErrorCode::FileNotFound),
         Kind::NoCommand => (StatusCode::NOT_FOUND, ErrorCode::ContextNotFound),
+        Kind::Spent => (StatusCode::GONE, ErrorCode::ContextNotFound),
+        Kind::BadState => (StatusCode::CONFLICT, ErrorCode::RuntimeError),
         Kind::Conflict => (StatusCode::CONFLICT, ErrorCode::InvalidFile),
+        Kind::Changed => (StatusCode::PRECONDITION_FAILED, ErrorCode::InvalidFile),
+        Kind::Busy => (StatusCode::SERVICE_UNAVAILABLE, ErrorCode::RuntimeError),
         Kind::Forbidden => (StatusCode::FORBIDDEN, ErrorCode::InvalidFile),
+        Kind::Attached => (StatusCode::CONFLICT, ErrorCode::AlreadyConnected),
+        Kind::InUse => (StatusCode::CONFLICT, ErrorCode::RuntimeError),
         Kind::Full => (StatusCode::INSUFFICIENT_STORAGE, ErrorCode::RuntimeError),
         Kind::BadRange => (
             StatusCode::RANGE_NOT_SATISFIABLE,
             ErrorCode::InvalidRequestBody,
         ),
         Kind::NotSupported => (StatusCode::NOT_IMPLEMENTED, ErrorCode::NotSupported),
+        Kind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, ErrorCode::NotSupported),
         Kind::Failed => (StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::RuntimeError),
     }
 }

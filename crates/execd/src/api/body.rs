@@ -2,20 +2,24 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::time::Duration;
 
+use barchan_daemon::payload::Payload;
 use bytes::{Bytes, BytesMut};
-use hyper::body::{Body, Frame, Incoming};
+use hyper::body::{Body, Frame};
 use serde::de::DeserializeOwned;
-use tokio::time::timeout;
 
 use crate::fault::{Fault, Kind};
+
+/// A body that arrives: of a request, or of another server's answer.
+pub(crate) trait Pieces: Body<Data = Bytes, Error = hyper::Error> + Unpin {}
+
+impl<B: Body<Data = Bytes, Error = hyper::Error> + Unpin> Pieces for B {}
 
 /// The next piece of a body; `None` at its end.
 ///
 /// # Errors
 /// When the caller stops in the middle.
-pub(crate) async fn next(body: &mut Incoming) -> Result<Option<Bytes>, Fault> {
+pub(crate) async fn next<B: Pieces>(body: &mut B) -> Result<Option<Bytes>, Fault> {
     loop {
         let frame = poll_fn(|task| Pin::new(&mut *body).poll_frame(task)).await;
         match frame.map(|frame| frame.map(Frame::into_data)) {
@@ -35,7 +39,7 @@ pub(crate) async fn next(body: &mut Incoming) -> Result<Option<Bytes>, Fault> {
 ///
 /// # Errors
 /// When it is larger or breaks off.
-pub(crate) async fn whole(mut body: Incoming, bytes_max: usize) -> Result<Bytes, Fault> {
+pub(crate) async fn whole<B: Pieces>(mut body: B, bytes_max: usize) -> Result<Bytes, Fault> {
     let first = next(&mut body).await?.unwrap_or_default();
     if body.is_end_stream() && first.len() <= bytes_max {
         return Ok(first);
@@ -47,8 +51,6 @@ pub(crate) async fn whole(mut body: Incoming, bytes_max: usize) -> Result<Bytes,
         };
         all.extend_from_slice(&more);
     }
-    // Many callers look at the answer only after they have sent everything.
-    drain(&mut body).await;
     let message = format!("the body is too large, {bytes_max} bytes at most");
     Err(Fault::new(Kind::TooLarge, message))
 }
@@ -57,23 +59,30 @@ pub(crate) async fn whole(mut body: Incoming, bytes_max: usize) -> Result<Bytes,
 ///
 /// # Errors
 /// When it is none, or not of this shape.
-pub(crate) async fn json<T: DeserializeOwned>(
-    body: Incoming,
+pub(crate) async fn json<T: DeserializeOwned>(body: Payload, bytes_max: usize) -> Result<T, Fault> {
+    parse(&whole(body, bytes_max).await?)
+}
+
+/// A body of JSON that may be absent.
+///
+/// # Errors
+/// When it is something else, or not of this shape.
+pub(crate) async fn json_or_default<T: DeserializeOwned + Default>(
+    body: Payload,
     bytes_max: usize,
 ) -> Result<T, Fault> {
     let bytes = whole(body, bytes_max).await?;
-    serde_json::from_slice(&bytes).map_err(|error| {
+    if bytes.trim_ascii().is_empty() {
+        return Ok(T::default());
+    }
+    parse(&bytes)
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Fault> {
+    serde_json::from_slice(bytes).map_err(|error| {
         Fault::new(
             Kind::BadRequest,
             format!("the body is not the JSON this needs: {error}"),
         )
     })
-}
-
-/// Longest time for which the rest of a refused body is still taken.
-const DRAIN: Duration = Duration::from_secs(60);
-
-/// Takes what is left of a body and throws it away.
-pub(crate) async fn drain(body: &mut Incoming) {
-    let _ = timeout(DRAIN, async { while let Ok(Some(_)) = next(body).await {} }).await;
 }

@@ -1,23 +1,27 @@
 //! The routes of files and directories. Each reads a request, does the work where it belongs, and
 //! answers; the same routes serve under another user's identity.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use barchan_daemon::payload::Payload;
 use barchan_wire::execd::file::{FileInfos, Permission, Rename, Replace, Replaced};
 use http::{Method, Request};
-use hyper::body::Incoming;
 
 use super::answer::{Answer, done, json};
 use super::query::Query;
-use super::{body, not_allowed, transfer, unknown};
+use super::{body, not_allowed, transfer, unknown, upload};
 use crate::app::App;
+use crate::environment::Variables;
 use crate::fault::{Fault, Kind};
-use crate::files::expand::expand;
+use crate::files::expand::escape;
 use crate::files::glob::Glob;
 use crate::files::identity::Identity;
+use crate::files::info::Teller;
 use crate::files::permission::Rights;
+use crate::files::spelling::Spelling;
 use crate::files::work::{Stop, Weight, run};
 use crate::files::{info, make, remove, rename, replace, walk};
 use crate::limits::{FILE_BODY_BYTES_MAX, WALK_MS};
@@ -25,9 +29,13 @@ use crate::small_file;
 
 /// A request for files, by a user.
 pub(super) struct Files<'a> {
-    app: &'a App,
-    who: Option<Identity>,
+    /// The daemon.
+    pub(super) app: &'a App,
+    /// The user, if not the daemon's own.
+    pub(super) who: Option<Identity>,
     query: &'a Query,
+    /// How paths are written.
+    pub(super) spelling: Spelling,
 }
 
 /// Answers a path below `/files` or `/directories`.
@@ -36,9 +44,9 @@ pub(super) async fn route(
     who: Option<Identity>,
     segments: &[&str],
     query: &Query,
-    request: Request<Incoming>,
+    request: Request<Payload>,
 ) -> Result<Answer, Fault> {
-    let files = Files { app, who, query };
+    let files = Files::new(app, who, query)?;
     let method = request.method().clone();
     match (&method, segments) {
         (&Method::GET, ["files", "info"]) => files.info().await,
@@ -47,7 +55,7 @@ pub(super) async fn route(
         (&Method::POST, ["files", "permissions"]) => files.permit(request.into_body()).await,
         (&Method::GET, ["files", "search"]) => files.search().await,
         (&Method::POST, ["files", "replace"]) => files.replace(request.into_body()).await,
-        (&Method::POST, ["files", "upload"]) => transfer::upload(app, who, request).await,
+        (&Method::POST, ["files", "upload"]) => upload::upload(&files, request).await,
         (&Method::GET, ["files", "download"]) => {
             let path = files.path(query.required("path")?)?;
             transfer::download(who, path, query, request.headers()).await
@@ -65,11 +73,43 @@ pub(super) async fn route(
     }
 }
 
-impl Files<'_> {
+impl<'a> Files<'a> {
+    /// A request by the daemon itself, or by a user.
+    ///
+    /// # Errors
+    /// When it spells paths in a way that nobody knows.
+    pub(super) fn new(
+        app: &'a App,
+        who: Option<Identity>,
+        query: &'a Query,
+    ) -> Result<Self, Fault> {
+        let spelling = Spelling::parse(query.get("paths"))?;
+        Ok(Self {
+            app,
+            who,
+            query,
+            spelling,
+        })
+    }
+
     /// The absolute path that a text names.
-    fn path(&self, text: &[u8]) -> Result<PathBuf, Fault> {
-        let lookup = |name: &str| self.app.environment.now().remove(name);
-        Ok(self.app.cwd.join(expand(text, &lookup)?))
+    pub(super) fn path(&self, text: &[u8]) -> Result<PathBuf, Fault> {
+        // Read when a path first names one, and once for all that it names.
+        let variables = OnceCell::new();
+        let lookup = |name: &str| {
+            let all: &Variables = variables.get_or_init(|| self.variables());
+            all.get(name).cloned()
+        };
+        Ok(self.app.cwd.join(self.spelling.read(text, &lookup)?))
+    }
+
+    /// The variables that paths may use; another user's home is that user's own.
+    pub(super) fn variables(&self) -> Variables {
+        let mut variables = self.app.environment.now();
+        if let Some(home) = self.who.and_then(Identity::home) {
+            variables.insert("HOME".to_owned(), home);
+        }
+        variables
     }
 
     /// Every `path` of the query, as asked and as meant.
@@ -78,17 +118,18 @@ impl Files<'_> {
         let pairs = self
             .query
             .all("path")
-            .map(|text| Ok((String::from_utf8_lossy(text).into_owned(), self.path(text)?)));
+            .map(|text| Ok((escape(text), self.path(text)?)));
         pairs.collect()
     }
 
     async fn info(&self) -> Result<Answer, Fault> {
         let paths = self.paths()?;
+        let spelling = self.spelling;
         let look = move || {
-            let users = small_file::users();
+            let teller = Teller::new(spelling);
             let infos = paths.into_iter().map(|(asked, path)| {
                 let found = info::look(&path)?;
-                Ok((asked, info::describe(&path, &found, &users)))
+                Ok((asked, teller.describe(&path, &found)))
             });
             infos.collect::<Result<FileInfos, Fault>>()
         };
@@ -106,7 +147,7 @@ impl Files<'_> {
         Ok(done())
     }
 
-    async fn rename(&self, body: Incoming) -> Result<Answer, Fault> {
+    async fn rename(&self, body: Payload) -> Result<Answer, Fault> {
         let moves: Vec<Rename> = body::json(body, FILE_BODY_BYTES_MAX).await?;
         let pairs = moves.iter().map(|one| {
             Ok((
@@ -125,7 +166,7 @@ impl Files<'_> {
     }
 
     /// A body of rights by path.
-    async fn rights(&self, body: Incoming) -> Result<Vec<(PathBuf, Permission)>, Fault> {
+    async fn rights(&self, body: Payload) -> Result<Vec<(PathBuf, Permission)>, Fault> {
         let asked: BTreeMap<String, Permission> = body::json(body, FILE_BODY_BYTES_MAX).await?;
         let pairs = asked
             .into_iter()
@@ -133,7 +174,7 @@ impl Files<'_> {
         pairs.collect()
     }
 
-    async fn permit(&self, body: Incoming) -> Result<Answer, Fault> {
+    async fn permit(&self, body: Payload) -> Result<Answer, Fault> {
         let asked = self.rights(body).await?;
         let work = move || {
             let users = small_file::users();
@@ -145,7 +186,7 @@ impl Files<'_> {
         Ok(done())
     }
 
-    async fn make(&self, body: Incoming) -> Result<Answer, Fault> {
+    async fn make(&self, body: Payload) -> Result<Answer, Fault> {
         let asked = self.rights(body).await?;
         let work = move || {
             let users = small_file::users();
@@ -163,7 +204,8 @@ impl Files<'_> {
         let root = self.path(self.query.required("path")?)?;
         let depth = self.query.number("depth")?.unwrap_or(1);
         let (stop, _waiter) = Stop::after_ms(WALK_MS);
-        let work = move || walk::list(&root, depth, &small_file::users(), &stop);
+        let spelling = self.spelling;
+        let work = move || walk::list(&root, depth, &Teller::new(spelling), &stop);
         Ok(json(&run(self.who, Weight::Heavy, work).await?))
     }
 
@@ -174,11 +216,12 @@ impl Files<'_> {
             Fault::new(Kind::BadRequest, format!("`pattern` makes no sense: {why}"))
         })?;
         let (stop, _waiter) = Stop::after_ms(WALK_MS);
-        let work = move || walk::search(&root, &glob, &small_file::users(), &stop);
+        let spelling = self.spelling;
+        let work = move || walk::search(&root, &glob, &Teller::new(spelling), &stop);
         Ok(json(&run(self.who, Weight::Heavy, work).await?))
     }
 
-    async fn replace(&self, body: Incoming) -> Result<Answer, Fault> {
+    async fn replace(&self, body: Payload) -> Result<Answer, Fault> {
         let asked: BTreeMap<String, Replace> = body::json(body, FILE_BODY_BYTES_MAX).await?;
         if let Some((path, _)) = asked.iter().find(|(_, one)| one.old.is_empty()) {
             let message = format!("`old` is empty for {path}; say what to look for");

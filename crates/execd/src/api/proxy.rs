@@ -8,41 +8,66 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
+use barchan_daemon::payload::Payload;
 use http::header::{
     CONNECTION, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
     TRANSFER_ENCODING, UPGRADE,
 };
 use http::uri::PathAndQuery;
 use http::{Request, Response, StatusCode, Uri};
-use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use tokio::io::copy_bidirectional;
+use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
+
+use barchan_wire::header::{GATEWAY, TUNNEL};
 
 use super::answer::{Answer, Body, typed};
 use crate::limits::LISTENER_MS;
 
+/// Where clients look for the outbound guard. A sandbox without one is not about to start it.
+const GUARD_PORT: u16 = 18_080;
 /// Between two tries to connect.
 const RETRY: Duration = Duration::from_millis(25);
 
 /// Passes a request for `/proxy/{port}/…` on.
-pub(super) async fn pass(port: &str, request: Request<Incoming>) -> Answer {
+pub(super) async fn pass(port: &str, mut request: Request<Payload>) -> Answer {
     let Some(port) = port.parse().ok().filter(|port: &u16| *port > 0) else {
         return bad_gateway("the port is no number from 1 to 65535");
     };
     let Some(connection) = connect(port).await else {
-        return bad_gateway(&format!("nothing listens on port {port} of this sandbox"));
+        let mut answer = bad_gateway(&format!("nothing listens on port {port} of this sandbox"));
+        let refused = HeaderValue::from_static("refused");
+        answer.headers_mut().insert(GATEWAY, refused);
+        return answer;
     };
+    if upgrade_of(request.headers()).is_some_and(|protocol| protocol == TUNNEL) {
+        return tunnel(connection, hyper::upgrade::on(&mut request));
+    }
+    *request.uri_mut() = behind_port(request.uri());
     match exchange(connection, request).await {
         Ok(answer) => answer,
         Err(error) => bad_gateway(&format!("port {port} does not answer as HTTP: {error}")),
     }
 }
 
-/// A connection to the program. One that is still starting is given some seconds.
+/// Joins the server to the program, whatever they speak.
+fn tunnel(mut program: TcpStream, server: OnUpgrade) -> Answer {
+    tokio::task::spawn_local(async move {
+        if let Ok(server) = server.await {
+            // Either side may break off; dropping both tells the other.
+            let _ = copy_bidirectional(&mut TokioIo::new(server), &mut program).await;
+        }
+    });
+    let mut answer = Response::new(Body::Whole(bytes::Bytes::new()));
+    *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    set_upgrade(answer.headers_mut(), HeaderValue::from_static(TUNNEL));
+    answer
+}
+
+/// A connection to the program. One that is still starting is given a moment.
 async fn connect(port: u16) -> Option<TcpStream> {
     let loopback: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
     let deadline = Instant::now() + Duration::from_millis(LISTENER_MS);
@@ -54,16 +79,20 @@ async fn connect(port: u16) -> Option<TcpStream> {
                 return Some(connection);
             }
         }
-        if Instant::now() >= deadline {
+        if port == GUARD_PORT || Instant::now() >= deadline {
             return None;
         }
         sleep(RETRY).await;
     }
 }
 
-async fn exchange(
-    connection: TcpStream,
-    mut request: Request<Incoming>,
+/// Passes a request on as it is, to another program or to the daemon of an isolated session.
+///
+/// # Errors
+/// When the other side is gone or does not speak HTTP.
+pub(super) async fn exchange(
+    connection: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    mut request: Request<Payload>,
 ) -> Result<Answer, hyper::Error> {
     let (mut sender, driver) = http1::handshake(TokioIo::new(connection)).await?;
     tokio::task::spawn_local(async move {
@@ -72,7 +101,6 @@ async fn exchange(
     });
     let upgrade = upgrade_of(request.headers());
     let caller = upgrade.is_some().then(|| hyper::upgrade::on(&mut request));
-    *request.uri_mut() = behind_port(request.uri());
     remove_hop_headers(request.headers_mut());
     if let Some(protocol) = &upgrade {
         set_upgrade(request.headers_mut(), protocol.clone());

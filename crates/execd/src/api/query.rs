@@ -95,6 +95,9 @@ fn digit(byte: u8) -> Option<u8> {
 }
 
 #[cfg(test)]
+mod fuzz;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

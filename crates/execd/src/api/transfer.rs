@@ -1,158 +1,75 @@
-//! Moves file content: uploads and downloads, in blocks, never held whole.
+//! Downloads: content in blocks, never held whole.
 
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 
+use barchan_wire::header::{FILE_MODE, FILE_MODIFIED};
+use base64::prelude::{BASE64_STANDARD, Engine};
 use bytes::Bytes;
 use http::header::{
-    ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_RANGE, CONTENT_TYPE, HeaderValue, IF_RANGE, RANGE,
+    ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_RANGE, ETAG, HeaderName, HeaderValue,
+    LAST_MODIFIED, RANGE,
 };
-use http::{HeaderMap, Request, StatusCode};
-use hyper::body::Incoming;
+use http::{HeaderMap, StatusCode};
+use jiff::Timestamp;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use tokio::sync::mpsc;
 
-use super::answer::{Answer, Body, done, typed};
-use super::body;
+use super::answer::{Answer, Body, done, fault, typed};
+use super::conditions::{Verdict, etag, judge, last_modified};
 use super::query::Query;
-use crate::app::App;
 use crate::fault::{Fault, Kind};
-use crate::files::download::{Opened, block, open_file, seek};
+use crate::files::digest;
+use crate::files::download::{Content, Opened, Stamp, block, open_file, seek};
 use crate::files::identity::Identity;
 use crate::files::line_window::LineWindow;
-use crate::files::multipart::{Broken, Parser, Piece};
 use crate::files::range::{Wanted, parse};
-use crate::files::upload::Upload;
-use crate::files::work::{Begun, Weight, begin, run};
-use crate::limits::{BLOCK_BYTES, INLINE_BYTES_MAX};
+use crate::files::work::{Weight, begin, run};
 
-/// `POST /files/upload`
-pub(super) async fn upload(
-    app: &Rc<App>,
+/// `GET /x/files`: a download that tells mode and time, and the digest if asked for.
+pub(super) async fn download_with_details(
     who: Option<Identity>,
-    request: Request<Incoming>,
+    path: PathBuf,
+    query: &Query,
+    headers: &HeaderMap,
 ) -> Result<Answer, Fault> {
-    let content_type = request
-        .headers()
-        .get(CONTENT_TYPE)
-        .and_then(|it| it.to_str().ok());
-    let parser = Parser::new(content_type.unwrap_or_default());
-    let mut body = request.into_body();
-    let upload = Upload::new(app.cwd.clone(), app.environment.now());
-    let received = match parser {
-        Ok(parser) => receive(parser, &mut body, Writer::new(who, upload)).await,
-        Err(broken) => Err(refused(broken)),
+    let opened = open(who, &path).await?;
+    let stamp = opened.stamp;
+    let (opened, digest) = match query.flag("sha256") {
+        false => (opened, None),
+        true => {
+            let work = move || digest::of(&opened.content).map(|found| (opened, Some(found)));
+            run(who, Weight::Heavy, work).await?
+        }
     };
-    if received.is_err() {
-        // Many callers look at the answer only after they have sent everything.
-        body::drain(&mut body).await;
+    let mut answer = serve(opened, &path, query, headers)?;
+    let headers = answer.headers_mut();
+    if let Some(digest) = digest {
+        let text = format!("sha-256=:{}:", BASE64_STANDARD.encode(digest));
+        insert(headers, HeaderName::from_static("repr-digest"), &text);
     }
-    received.map(|()| done())
+    if let Some(stamp) = stamp {
+        let mode = format!("{:o}", stamp.mode);
+        insert(headers, HeaderName::from_static(FILE_MODE), &mode);
+        let (seconds, nanoseconds) = stamp.modified;
+        if let Ok(time) = Timestamp::new(seconds, nanoseconds as i32) {
+            let time = time.to_string();
+            insert(headers, HeaderName::from_static(FILE_MODIFIED), &time);
+        }
+    }
+    Ok(answer)
 }
 
-async fn receive(mut parser: Parser, body: &mut Incoming, mut writer: Writer) -> Result<(), Fault> {
-    while let Some(bytes) = body::next(body).await? {
-        parser.feed(bytes);
-        while let Some(piece) = parser.next().map_err(refused)? {
-            writer.take(piece).await?;
-        }
-    }
-    parser.finish().map_err(refused)?;
-    writer.finish().await
+async fn open(who: Option<Identity>, path: &Path) -> Result<Opened, Fault> {
+    let path = path.to_owned();
+    run(who, Weight::Light, move || open_file(&path)).await
 }
 
-fn refused(broken: Broken) -> Fault {
-    Fault::new(
-        Kind::BadContent,
-        format!("the upload is broken: {}", broken.0),
-    )
-}
-
-/// Writes an upload while its next block arrives. What is small is written at once; a large one is
-/// handed to a thread block by block, so that a slow disk does not stop the daemon, nor a slow
-/// caller keep a thread.
-struct Writer {
-    who: Option<Identity>,
-    upload: Option<Upload>,
-    begun: Option<Begun<Upload>>,
-    batch: Vec<Piece>,
-    batch_bytes: usize,
-    /// Whether what comes is small enough so far to be written at once.
-    inline: bool,
-    inline_bytes: u64,
-}
-
-impl Writer {
-    fn new(who: Option<Identity>, upload: Upload) -> Self {
-        Self {
-            who,
-            upload: Some(upload),
-            begun: None,
-            batch: Vec::new(),
-            batch_bytes: 0,
-            inline: who.is_none(),
-            inline_bytes: 0,
-        }
+fn insert(headers: &mut HeaderMap, name: HeaderName, text: &str) {
+    if let Ok(value) = HeaderValue::from_str(text) {
+        headers.insert(name, value);
     }
-
-    async fn take(&mut self, piece: Piece) -> Result<(), Fault> {
-        let len = match &piece {
-            Piece::Data(data) => data.len(),
-            _ => 0,
-        };
-        self.inline_bytes += len as u64;
-        self.inline &= self.inline_bytes <= INLINE_BYTES_MAX;
-        if self.inline {
-            return match &mut self.upload {
-                Some(upload) => upload.take(piece),
-                None => Err(broken_off()),
-            };
-        }
-        self.batch.push(piece);
-        self.batch_bytes += len;
-        if self.batch_bytes >= BLOCK_BYTES || self.batch.len() >= 1024 {
-            self.flush().await?;
-        }
-        Ok(())
-    }
-
-    /// Waits for the block before, and begins this one.
-    async fn flush(&mut self) -> Result<(), Fault> {
-        let mut upload = self.settle().await?;
-        let batch = std::mem::take(&mut self.batch);
-        self.batch_bytes = 0;
-        self.begun = Some(begin(self.who, move || {
-            batch.into_iter().try_for_each(|piece| upload.take(piece))?;
-            Ok(upload)
-        }));
-        Ok(())
-    }
-
-    async fn settle(&mut self) -> Result<Upload, Fault> {
-        match self.begun.take() {
-            Some(begun) => begun.end().await,
-            None => self.upload.take().ok_or_else(broken_off),
-        }
-    }
-
-    async fn finish(mut self) -> Result<(), Fault> {
-        if !self.batch.is_empty() {
-            self.flush().await?;
-        }
-        let weight = if self.begun.is_some() {
-            Weight::Heavy
-        } else {
-            Weight::Light
-        };
-        let upload = self.settle().await?;
-        run(self.who, weight, move || upload.finish()).await
-    }
-}
-
-fn broken_off() -> Fault {
-    Fault::new(Kind::Failed, "the upload broke off")
 }
 
 /// `GET /files/download`
@@ -162,15 +79,29 @@ pub(super) async fn download(
     query: &Query,
     headers: &HeaderMap,
 ) -> Result<Answer, Fault> {
+    serve(open(who, &path).await?, &path, query, headers)
+}
+
+/// The part of a file that a request asks for.
+fn serve(opened: Opened, path: &Path, query: &Query, headers: &HeaderMap) -> Result<Answer, Fault> {
+    let lines = (query.number("offset")?, query.number("limit")?);
+    let name = disposition(path);
+    let (content, stamp) = (opened.content, opened.stamp);
+    let verdict = stamp.map_or(Verdict::Serve { ranged: true }, |it| judge(headers, &it));
+    let ranged = match verdict {
+        Verdict::Serve { ranged } => ranged,
+        Verdict::NotModified => return Ok(without_content(StatusCode::NOT_MODIFIED, stamp)),
+        Verdict::Failed => {
+            let message = "the file is not what the condition names; look at it again";
+            return Err(Fault::new(Kind::Changed, message));
+        }
+    };
     let range = headers
         .get(RANGE)
-        .filter(|_| !headers.contains_key(IF_RANGE));
-    let lines = (query.number("offset")?, query.number("limit")?);
-    let name = disposition(&path);
-    let opened = run(who, Weight::Light, move || open_file(&path)).await?;
+        .filter(|_| ranged || lines != (None, None));
     let mut answer = match (lines, range) {
-        ((None, None), None) => whole(opened),
-        ((None, None), Some(range)) => part(opened, range)?,
+        ((None, None), None) => whole(content),
+        ((None, None), Some(range)) => part(content, range)?,
         (_, Some(_)) => {
             let message = "`offset` and `limit` count lines and do not go with a Range header";
             return Err(Fault::new(Kind::BadRequest, message));
@@ -181,43 +112,65 @@ pub(super) async fn download(
                 "`offset` is a line, counted from 1",
             ));
         }
-        ((first, limit), None) => cut(opened, LineWindow::new(first.unwrap_or(1), limit)),
+        ((first, limit), None) => cut(content, LineWindow::new(first.unwrap_or(1), limit)),
     };
     let headers = answer.headers_mut();
     headers.insert(CONTENT_DISPOSITION, name);
     headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    stamp_on(headers, stamp);
     Ok(answer)
+}
+
+/// Tells the state of the file.
+fn stamp_on(headers: &mut HeaderMap, stamp: Option<Stamp>) {
+    let Some(stamp) = stamp else {
+        return;
+    };
+    insert(headers, ETAG, &etag(&stamp));
+    if let Some(time) = last_modified(&stamp) {
+        insert(headers, LAST_MODIFIED, &time);
+    }
+}
+
+fn without_content(status: StatusCode, stamp: Option<Stamp>) -> Answer {
+    let mut answer = done();
+    *answer.status_mut() = status;
+    stamp_on(answer.headers_mut(), stamp);
+    answer
 }
 
 const BINARY: &str = "application/octet-stream";
 
-fn whole(opened: Opened) -> Answer {
-    let body = match opened {
-        Opened::Whole(bytes) => Body::Whole(bytes),
-        Opened::Sized(file, size) => Body::Sized(pieces(None, file, size), size),
-        Opened::Endless(head, file) => Body::Stream(pieces(Some(head), file, u64::MAX)),
+fn whole(content: Content) -> Answer {
+    let body = match content {
+        Content::Whole(bytes) => Body::Whole(bytes),
+        Content::Sized(file, size) => Body::Sized(pieces(None, file, size), size),
+        Content::Endless(head, file) => Body::Stream(pieces(Some(head), file, u64::MAX)),
     };
     typed(BINARY, body)
 }
 
-fn part(opened: Opened, range: &HeaderValue) -> Result<Answer, Fault> {
-    let size = match &opened {
-        Opened::Whole(bytes) => bytes.len() as u64,
-        Opened::Sized(_, size) => *size,
-        Opened::Endless(..) => 0,
+fn part(content: Content, range: &HeaderValue) -> Result<Answer, Fault> {
+    let size = match &content {
+        Content::Whole(bytes) => bytes.len() as u64,
+        Content::Sized(_, size) => *size,
+        Content::Endless(..) => 0,
     };
     let header = range.to_str().unwrap_or_default();
     let (start, len) = match parse(header, size) {
-        Wanted::Whole => return Ok(whole(opened)),
+        Wanted::Whole => return Ok(whole(content)),
         Wanted::Part { start, len } => (start, len),
         Wanted::Nothing => {
             let message = format!("the range {header:?} is not in a file of {size} bytes");
-            return Err(Fault::new(Kind::BadRange, message));
+            let mut answer = fault(&Fault::new(Kind::BadRange, message));
+            let told = format!("bytes */{size}");
+            insert(answer.headers_mut(), CONTENT_RANGE, &told);
+            return Ok(answer);
         }
     };
-    let body = match opened {
-        Opened::Whole(bytes) => Body::Whole(bytes.slice(start as usize..(start + len) as usize)),
-        Opened::Sized(mut file, _) | Opened::Endless(_, mut file) => {
+    let body = match content {
+        Content::Whole(bytes) => Body::Whole(bytes.slice(start as usize..(start + len) as usize)),
+        Content::Sized(mut file, _) | Content::Endless(_, mut file) => {
             seek(&mut file, start)?;
             Body::Sized(pieces(None, file, len), len)
         }
@@ -225,9 +178,8 @@ fn part(opened: Opened, range: &HeaderValue) -> Result<Answer, Fault> {
     let mut answer = typed(BINARY, body);
     *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
     let last = start + len - 1;
-    if let Ok(value) = HeaderValue::from_str(&format!("bytes {start}-{last}/{size}")) {
-        answer.headers_mut().insert(CONTENT_RANGE, value);
-    }
+    let told = format!("bytes {start}-{last}/{size}");
+    insert(answer.headers_mut(), CONTENT_RANGE, &told);
     Ok(answer)
 }
 
@@ -260,15 +212,15 @@ fn pieces(head: Option<Bytes>, mut file: File, bytes_max: u64) -> mpsc::Receiver
 }
 
 /// Some lines of a file.
-fn cut(opened: Opened, mut window: LineWindow) -> Answer {
+fn cut(content: Content, mut window: LineWindow) -> Answer {
     const TEXT: &str = "text/plain; charset=utf-8";
-    let mut source = match opened {
-        Opened::Whole(bytes) => {
+    let mut source = match content {
+        Content::Whole(bytes) => {
             let range = window.cut(&bytes);
             return typed(TEXT, Body::Whole(bytes.slice(range)));
         }
-        Opened::Sized(file, _) => pieces(None, file, u64::MAX),
-        Opened::Endless(head, file) => pieces(Some(head), file, u64::MAX),
+        Content::Sized(file, _) => pieces(None, file, u64::MAX),
+        Content::Endless(head, file) => pieces(Some(head), file, u64::MAX),
     };
     let (out, pieces) = mpsc::channel(1);
     tokio::task::spawn_local(async move {

@@ -2,6 +2,7 @@
 
 use barchan_wire::execd::event::{COMMAND_FAILED, Event, EventError, EventKind};
 use bytes::Bytes;
+use serde_json::{Map, Value};
 
 use super::{Command, End};
 use crate::clock;
@@ -13,6 +14,20 @@ pub(crate) struct Events {
 }
 
 impl Events {
+    /// The first event of a stream: what was started.
+    pub(crate) fn init(id: &str) -> Bytes {
+        let mut events = Self::default();
+        events.text(EventKind::Init, id);
+        events.take()
+    }
+
+    /// A sign of life.
+    pub(crate) fn ping() -> Bytes {
+        let mut events = Self::default();
+        events.text(EventKind::Ping, "pong");
+        events.take()
+    }
+
     /// Adds an event with a text.
     pub(crate) fn text(&mut self, kind: EventKind, text: &str) {
         self.push(&Event::new(kind, text, clock::unix_ms()));
@@ -24,19 +39,38 @@ impl Events {
             self.complete(command.started.elapsed().as_millis() as u64);
             return;
         }
-        let mut event = Event::new(EventKind::Error, "", clock::unix_ms());
-        event.error = Some(EventError {
+        self.failure(EventError {
             ename: COMMAND_FAILED.to_owned(),
             evalue: end.code.to_string(),
             traceback: end.failure.iter().cloned().collect(),
         });
-        self.push(&event);
     }
 
     /// Adds the event of a success that took this long.
     pub(crate) fn complete(&mut self, ms: u64) {
         let mut event = Event::new(EventKind::ExecutionComplete, "", clock::unix_ms());
         event.execution_time = Some(ms);
+        self.push(&event);
+    }
+
+    /// Adds the event of a failure.
+    pub(crate) fn failure(&mut self, error: EventError) {
+        let mut event = Event::new(EventKind::Error, "", clock::unix_ms());
+        event.error = Some(error);
+        self.push(&event);
+    }
+
+    /// Adds the event of how many cells a code context has run.
+    pub(crate) fn count(&mut self, count: u64) {
+        let mut event = Event::new(EventKind::ExecutionCount, "", clock::unix_ms());
+        event.execution_count = Some(count);
+        self.push(&event);
+    }
+
+    /// Adds the event of a value in its forms.
+    pub(crate) fn result(&mut self, forms: Map<String, Value>) {
+        let mut event = Event::new(EventKind::Result, "", clock::unix_ms());
+        event.results = Some(forms);
         self.push(&event);
     }
 

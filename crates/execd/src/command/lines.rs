@@ -177,4 +177,6 @@ pub(crate) fn whole_characters(bytes: &[u8]) -> usize {
 }
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;

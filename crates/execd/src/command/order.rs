@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use barchan_jail::child::Ids;
 use barchan_wire::execd::command::CommandRequest;
+use barchan_wire::execd::exec::ExecRequest;
 
+use super::audience::Leave;
 use crate::environment::{Variables, is_variable};
 use crate::fault::{Fault, Kind};
 use crate::users::Users;
@@ -40,8 +42,16 @@ pub(crate) struct Order {
     pub(crate) person: Option<Person>,
     /// Environment on top of the sandbox's.
     pub(crate) variables: Variables,
-    /// Whether the caller waits for the end.
-    pub(crate) background: bool,
+    /// The id it is to have; `None`: any.
+    pub(crate) id: Option<String>,
+    /// Whether it reads input that is sent later; else its input is at its end.
+    pub(crate) stdin: bool,
+    /// Whether both streams of output go through one pipe, which keeps their order.
+    pub(crate) merges: bool,
+    /// What becomes of it when its callers leave.
+    pub(crate) leave: Leave,
+    /// Whether it is a hook of the sandbox, and nobody's request.
+    pub(crate) is_hook: bool,
 }
 
 /// Longer limits are as good as this one: a hundred years.
@@ -84,15 +94,65 @@ pub(crate) fn check(
         timeout: timeout(request.timeout)?,
         person: person(request.uid, request.gid, users)?,
         variables: request.envs,
-        background: request.background,
+        id: None,
+        stdin: false,
+        merges: request.background,
+        leave: match request.background {
+            true => Leave::Stay,
+            false => Leave::Kill,
+        },
+        is_hook: false,
     })
+}
+
+/// Checks a request for a stream of frames.
+///
+/// # Errors
+/// What in the request makes no sense.
+pub(crate) fn check_exec(
+    request: ExecRequest,
+    users: impl FnOnce() -> Users,
+) -> Result<Order, Fault> {
+    if request.command.background {
+        return bad("`background` is called `detach` here");
+    }
+    Ok(Order {
+        stdin: request.stdin,
+        leave: match request.detach {
+            true => Leave::Stay,
+            false => Leave::Linger,
+        },
+        ..check(request.command, users)?
+    })
+}
+
+impl Order {
+    /// The same, to be run once under an id of the caller's, who may come back for it at any time.
+    ///
+    /// # Errors
+    /// When the id is not of 32 lower-case hexadecimal digits.
+    pub(crate) fn keyed(self, id: &str) -> Result<Self, Fault> {
+        let digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        if id.len() != 32 || !id.bytes().all(digit) {
+            return bad("the command's id must be 32 lower-case hexadecimal digits");
+        }
+        Ok(Self {
+            id: Some(id.to_owned()),
+            leave: Leave::Stay,
+            ..self
+        })
+    }
 }
 
 fn bad<T>(message: impl Into<String>) -> Result<T, Fault> {
     Err(Fault::new(Kind::BadRequest, message))
 }
 
-fn timeout(ms: Option<f64>) -> Result<Option<Duration>, Fault> {
+/// A limit in milliseconds; 0 is none.
+///
+/// # Errors
+/// When it is negative.
+pub(crate) fn timeout(ms: Option<f64>) -> Result<Option<Duration>, Fault> {
     match ms {
         None => Ok(None),
         Some(ms) if ms < 0.0 => bad("`timeout` is negative; leave it out or 0 for no limit"),
@@ -103,7 +163,11 @@ fn timeout(ms: Option<f64>) -> Result<Option<Duration>, Fault> {
     }
 }
 
-fn person(
+/// Who an id is. `users` is asked only when there is one.
+///
+/// # Errors
+/// For ids that make no sense.
+pub(crate) fn person(
     uid: Option<u32>,
     gid: Option<u32>,
     users: impl FnOnce() -> Users,
@@ -142,72 +206,7 @@ fn person(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
+mod fuzz;
 
-    fn users() -> Users {
-        Users {
-            passwd: "ann:x:1000:1001::/home/ann:/bin/sh\n".to_owned(),
-            group: "audio:x:29:ann\n".to_owned(),
-        }
-    }
-
-    fn check_text(text: &str) -> Result<Order, Fault> {
-        check(serde_json::from_str(text).unwrap(), users)
-    }
-
-    #[test]
-    fn requests_that_make_no_sense_are_refused() {
-        for (text, part) in [
-            ("{}", "exactly one"),
-            (r#"{"command":"a","argv":["a"]}"#, "exactly one"),
-            (r#"{"command":"  "}"#, "empty"),
-            (r#"{"command":"a\u0000b"}"#, "NUL"),
-            (r#"{"argv":[]}"#, "program"),
-            (r#"{"argv":["",""]}"#, "program"),
-            (r#"{"argv":["a","\u0000"]}"#, "NUL"),
-            (r#"{"command":"a","gid":1}"#, "`gid` needs `uid`"),
-            (r#"{"command":"a","uid":4294967295}"#, "nobody"),
-            (r#"{"command":"a","timeout":-1}"#, "negative"),
-            (
-                r#"{"command":"a","envs":{"X;touch pwn":"1"}}"#,
-                "X;touch pwn",
-            ),
-            (r#"{"command":"a","envs":{"X":"\u0000"}}"#, "NUL"),
-        ] {
-            let fault = check_text(text).unwrap_err();
-            assert_eq!(fault.kind, Kind::BadRequest);
-            assert!(fault.message.contains(part), "{text}: {fault}");
-        }
-    }
-
-    #[test]
-    fn timeouts_are_milliseconds_of_any_kind() {
-        for (timeout, wanted) in [
-            ("null", None),
-            ("0", None),
-            ("0.0", None),
-            ("1500.0", Some(Duration::from_millis(1500))),
-            ("1", Some(Duration::from_millis(1))),
-            ("1e12", Some(Duration::from_secs(1_000_000_000))),
-            ("1e300", Some(Duration::from_secs(3_200_000_000))),
-        ] {
-            let order = check_text(&format!(r#"{{"command":"a","timeout":{timeout}}}"#));
-            assert_eq!(order.unwrap().timeout, wanted, "{timeout}");
-        }
-    }
-
-    #[test]
-    fn a_person_comes_with_groups_and_a_home() {
-        for (ids, uid, gid, groups, home) in [
-            (r#""uid":1000"#, 1000, 1001, vec![1001, 29], "/home/ann"),
-            (r#""uid":1000,"gid":5"#, 1000, 5, vec![5], "/home/ann"),
-            (r#""uid":4242"#, 4242, 4242, vec![4242], "/tmp"),
-        ] {
-            let order = check_text(&format!(r#"{{"command":"a",{ids}}}"#)).unwrap();
-            let person = order.person.unwrap();
-            assert_eq!(person.ids, Ids { uid, gid, groups });
-            assert_eq!(person.variables.get("HOME").map(String::as_str), Some(home));
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

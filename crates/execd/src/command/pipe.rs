@@ -6,33 +6,42 @@ use std::time::Duration;
 use rustix::io::{Errno, ioctl_fionread};
 use rustix::pipe::{PipeFlags, pipe_with};
 use tokio::net::unix::pipe::Receiver;
+use tokio::task::yield_now;
 use tokio::time::sleep;
 
 use crate::app::App;
-use crate::limits::READ_BYTES;
 
-/// One stream of output.
-#[derive(Debug)]
+/// One stream of output; by default one that is over.
+#[derive(Debug, Default)]
 pub(crate) struct Output {
     pipe: Option<Receiver>,
     /// Bytes still to be read although the command has ended.
     owed: u64,
+    /// Keeps a pipe open until the command has it.
+    keeper: Option<OwnedFd>,
 }
 
 /// An output and the end for the child to write to.
 pub(crate) fn pair() -> Result<(Output, OwnedFd), Errno> {
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
-    let pipe = Receiver::from_owned_fd(reader).map_err(|error| crate::fault::errno(&error))?;
-    let output = Output {
-        pipe: Some(pipe),
-        owed: 0,
-    };
-    Ok((output, writer))
+    Ok((Output::kept(reader, None)?, writer))
 }
 
 impl Output {
-    /// Waits until there is something to take; for ever once it has ended.
+    /// From a reading end and a writing one that is held until the command has ended.
+    pub(crate) fn kept(reader: OwnedFd, keeper: impl Into<Option<OwnedFd>>) -> Result<Self, Errno> {
+        let pipe = Receiver::from_owned_fd(reader).map_err(|error| crate::fault::errno(&error))?;
+        Ok(Self {
+            pipe: Some(pipe),
+            owed: 0,
+            keeper: keeper.into(),
+        })
+    }
+
+    /// Waits until there is something to take; for ever once it has ended. One read may become tens
+    /// of thousands of events, so whoever else waits for this thread gets a turn before the next.
     pub(crate) async fn ready(&self) {
+        yield_now().await;
         match &self.pipe {
             // A failed wait is seen by the read that follows.
             Some(pipe) => drop(pipe.readable().await),
@@ -45,11 +54,7 @@ impl Output {
         let Some(pipe) = &self.pipe else {
             return;
         };
-        let mut scratch = app.scratch.borrow_mut();
-        if scratch.is_empty() {
-            // Fresh from the kernel, so that only what is read touches memory.
-            *scratch = vec![0; READ_BYTES];
-        }
+        let mut scratch = app.scratch();
         match pipe.try_read(&mut scratch) {
             Ok(0) => self.pipe = None,
             Ok(taken) => {
@@ -63,6 +68,7 @@ impl Output {
 
     /// The command has ended: what it printed, and nothing that its survivors may add, is owed.
     pub(crate) fn command_ended(&mut self) {
+        self.keeper = None;
         let fill = self.pipe.as_ref().map(|pipe| ioctl_fionread(pipe.as_fd()));
         self.owed = fill.and_then(Result::ok).unwrap_or(0);
     }

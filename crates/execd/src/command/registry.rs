@@ -1,70 +1,129 @@
 //! Remembers commands, the running ones and for a while the ended ones.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
 use barchan_wire::limits::COMMAND_RETENTION_S;
+use jiff::Timestamp;
 
+use super::record::Source;
 use super::{Cause, Command};
 use crate::clock;
-use crate::limits::{ENDED_COMMANDS_MAX, LOG_BYTES_MAX, LOGS_BYTES_MAX};
+use crate::limits::{
+    ENDED_COMMANDS_MAX, RECORD_BYTES_MAX, RECORDS_BYTES_MAX, RECORDS_BYTES_MIN,
+    RECORDS_MEMORY_SHARE, SPENT_KEYS_MAX,
+};
 use crate::process::Reaper;
 
 /// All commands by id.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Commands {
     by_id: RefCell<HashMap<String, Rc<Command>>>,
     /// In the order they were started.
     ids: RefCell<VecDeque<String>>,
-    /// Bytes in all logs.
-    logged: Cell<usize>,
+    /// Bytes in all records.
+    recorded: Cell<usize>,
+    /// Most of them.
+    recorded_max: usize,
+    spent: RefCell<Spent>,
+    /// When old ones were looked for.
+    swept: Cell<Timestamp>,
+}
+
+/// How many ended commands are forgotten at once when there are too many.
+const FORGOTTEN_AT_ONCE: usize = 64;
+/// How often old ones are looked for.
+const SWEEP: Duration = Duration::from_secs(60);
+
+/// Ids of forgotten commands that must never be run again, as numbers.
+#[derive(Debug, Default)]
+struct Spent {
+    known: HashSet<u128>,
+    in_order: VecDeque<u128>,
+}
+
+impl Spent {
+    fn add(&mut self, id: &str) {
+        let Ok(id) = u128::from_str_radix(id, 16) else {
+            return;
+        };
+        self.known.insert(id);
+        self.in_order.push_back(id);
+        if self.in_order.len() > SPENT_KEYS_MAX
+            && let Some(oldest) = self.in_order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+    }
 }
 
 impl Commands {
+    /// No commands, in a sandbox with this much memory.
+    pub(crate) fn new(memory_bytes: Option<u64>) -> Self {
+        let share = memory_bytes.map(|bytes| bytes / RECORDS_MEMORY_SHARE);
+        let share = share.and_then(|share| usize::try_from(share).ok());
+        let recorded_max = share.unwrap_or(usize::MAX);
+        Self {
+            by_id: RefCell::default(),
+            ids: RefCell::default(),
+            recorded: Cell::new(0),
+            recorded_max: recorded_max.clamp(RECORDS_BYTES_MIN, RECORDS_BYTES_MAX),
+            spent: RefCell::default(),
+            swept: Cell::new(clock::now()),
+        }
+    }
+
     /// The command of an id.
     pub(crate) fn get(&self, id: &str) -> Option<Rc<Command>> {
         self.by_id.borrow().get(id).cloned()
     }
 
+    /// Whether a command of this id was run once and has been forgotten.
+    pub(crate) fn is_spent(&self, id: &str) -> bool {
+        let id = u128::from_str_radix(id, 16);
+        id.is_ok_and(|id| self.spent.borrow().known.contains(&id))
+    }
+
     /// Remembers a command, and forgets the ended ones that are too old or too many.
     pub(crate) fn add(&self, command: &Rc<Command>) {
         self.forget();
-        let log = command.log.as_ref().map_or(0, |log| log.borrow().len());
-        self.logged.set(self.logged.get() + log);
         self.ids.borrow_mut().push_back(command.id.clone());
         self.by_id
             .borrow_mut()
             .insert(command.id.clone(), Rc::clone(command));
     }
 
-    /// Appends to a command's log, and shortens the oldest logs when all together are too long.
-    pub(crate) fn log(&self, command: &Command, bytes: &[u8]) {
-        let Some(log) = &command.log else {
-            return;
-        };
-        let before = log.borrow().len();
-        log.borrow_mut().push(bytes, LOG_BYTES_MAX);
-        self.logged
-            .set(self.logged.get() + log.borrow().len() - before);
-        if self.logged.get() > LOGS_BYTES_MAX {
-            self.shorten_logs();
+    /// Appends to what a command printed, and shortens the oldest records when all together are
+    /// too long.
+    pub(crate) fn record(&self, command: &Command, source: Source, bytes: &[u8]) {
+        let before = command.record.borrow().weight();
+        let bytes_max = RECORD_BYTES_MAX.min(self.recorded_max / 2);
+        command.record.borrow_mut().push(source, bytes, bytes_max);
+        let after = command.record.borrow().weight();
+        self.recorded.set(self.recorded.get() + after - before);
+        if self.recorded.get() > self.recorded_max {
+            self.shorten_records();
         }
+        command.audience.tell();
     }
 
-    fn shorten_logs(&self) {
+    fn shorten_records(&self) {
         let by_id = self.by_id.borrow();
         for id in self.ids.borrow().iter() {
-            let excess = self.logged.get().saturating_sub(LOGS_BYTES_MAX / 4 * 3);
-            let Some(log) = by_id.get(id).and_then(|command| command.log.as_ref()) else {
+            let excess = self
+                .recorded
+                .get()
+                .saturating_sub(self.recorded_max / 4 * 3);
+            let Some(command) = by_id.get(id).filter(|_| excess > 0) else {
                 continue;
             };
-            let mut log = log.borrow_mut();
-            let freed = excess.min(log.len());
-            let kept = log.len() - freed;
-            log.shorten(kept);
-            self.logged.set(self.logged.get() - freed);
+            let mut record = command.record.borrow_mut();
+            let before = record.weight();
+            record.shorten(before.saturating_sub(excess));
+            self.recorded
+                .set(self.recorded.get() + record.weight() - before);
         }
     }
 
@@ -73,6 +132,23 @@ impl Commands {
         for command in self.by_id.borrow().values() {
             command.kill(reaper, Cause::Interrupted);
         }
+    }
+
+    /// Forgets a command that has ended and of which nobody else knows.
+    pub(crate) fn remove(&self, command: &Command) {
+        if let Some(removed) = self.by_id.borrow_mut().remove(&command.id) {
+            self.ids.borrow_mut().retain(|id| *id != command.id);
+            let weight = removed.record.borrow().weight();
+            self.recorded
+                .set(self.recorded.get().saturating_sub(weight));
+        }
+    }
+
+    /// Whether anything runs that a caller asked for.
+    pub(crate) fn any_at_work(&self) -> bool {
+        let by_id = self.by_id.borrow();
+        let mut asked = by_id.values().filter(|command| !command.is_hook);
+        asked.any(|command| command.end().is_none())
     }
 
     /// Whether any command runs.
@@ -88,7 +164,17 @@ impl Commands {
         let mut ids = self.ids.borrow_mut();
         let retention = Duration::from_secs(COMMAND_RETENTION_S);
         let now = clock::now();
-        let mut excess = (ids.len() + 1).saturating_sub(ENDED_COMMANDS_MAX);
+        let is_full = ids.len() >= ENDED_COMMANDS_MAX;
+        let is_due = now.duration_since(self.swept.get()).unsigned_abs() > SWEEP;
+        if !is_full && !is_due {
+            return;
+        }
+        self.swept.set(now);
+        // Several at once, so that not every start looks at them all.
+        let mut excess = match is_full {
+            true => ids.len() - ENDED_COMMANDS_MAX + FORGOTTEN_AT_ONCE,
+            false => 0,
+        };
         ids.retain(|id| {
             let Some(command) = by_id.get(id) else {
                 return false;
@@ -101,8 +187,11 @@ impl Commands {
                 return true;
             }
             excess = excess.saturating_sub(1);
-            let log = command.log.as_ref().map_or(0, |log| log.borrow().len());
-            self.logged.set(self.logged.get() - log);
+            let weight = command.record.borrow().weight();
+            self.recorded.set(self.recorded.get() - weight);
+            if command.is_keyed {
+                self.spent.borrow_mut().add(id);
+            }
             by_id.remove(id);
             false
         });
@@ -110,49 +199,4 @@ impl Commands {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ended_commands_are_forgotten_oldest_first_and_running_ones_never() {
-        let commands = Commands::default();
-        let running = Rc::new(Command::new("running".to_owned(), "", None, false));
-        commands.add(&running);
-        for number in 0..ENDED_COMMANDS_MAX + 10 {
-            let command = Rc::new(Command::new(format!("c{number}"), "", None, true));
-            commands.add(&command);
-            commands.log(&command, b"x");
-            command.finish_as(0, None);
-        }
-        assert!(commands.get("running").is_some());
-        assert!(commands.get("c0").is_none());
-        assert!(
-            commands
-                .get(&format!("c{}", ENDED_COMMANDS_MAX + 9))
-                .is_some()
-        );
-        assert_eq!(commands.by_id.borrow().len(), ENDED_COMMANDS_MAX);
-        assert_eq!(commands.logged.get(), ENDED_COMMANDS_MAX - 1);
-    }
-
-    #[test]
-    fn all_logs_together_stay_bounded() {
-        let commands = Commands::default();
-        let block = vec![b'x'; 1024 * 1024];
-        let all: Vec<_> = (0..6)
-            .map(|number| {
-                let command = Rc::new(Command::new(format!("c{number}"), "", None, true));
-                commands.add(&command);
-                for _ in 0..20 {
-                    commands.log(&command, &block);
-                }
-                command
-            })
-            .collect();
-        let kept = |command: &Rc<Command>| command.log.as_ref().unwrap().borrow().len();
-        let total: usize = all.iter().map(kept).sum();
-        assert_eq!(total, commands.logged.get());
-        assert!(total <= LOGS_BYTES_MAX);
-        assert_eq!(kept(&all[5]), LOG_BYTES_MAX);
-    }
-}
+mod tests;

@@ -5,22 +5,23 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use barchan_jail::child::{self, Child, SpawnError};
+use barchan_jail::child::{self, Child, Ids, SpawnError};
 use rustix::fs::{MemfdFlags, SeekFrom, memfd_create, seek};
 use rustix::io::Errno;
-use tokio::sync::oneshot;
+use rustix::process::Pid;
 
+use super::follow::{Running, follow};
+use super::input::{self, Input};
 use super::order::{Order, What};
-use super::pipe::{self, Output};
-use super::{Command, tree};
+use super::record::Source;
+use super::{Birth, Command, pipe, tree};
 use crate::app::App;
 use crate::environment::{Variables, to_c};
 use crate::fault::{Fault, Kind, text};
 use crate::files::expand::{escape, expand};
-use crate::process::Exit;
 use crate::program::{self, Missing};
 
 /// Longest script passed as an argument, in bytes: the kernel's limit for one argument, less room
@@ -29,28 +30,6 @@ const ARGUMENT_BYTES_MAX: usize = 128 * 1024 - 1;
 /// How a longer script reaches the shell: as descriptor 3, closed again for what the script runs.
 /// Sourced, not run by name, so that `$0`, `exit` and the like are as with -c.
 const SOURCE: &CStr = c". /proc/self/fd/3";
-
-/// A command that runs.
-#[derive(Debug)]
-pub(crate) struct Running {
-    /// Itself.
-    pub(crate) command: Rc<Command>,
-    /// Its end.
-    pub(crate) exit: oneshot::Receiver<Exit>,
-    /// Standard output; of a background command standard error too, in the order printed.
-    pub(crate) stdout: Output,
-    /// Standard error of a foreground command.
-    pub(crate) stderr: Option<Output>,
-}
-
-/// What came of an order.
-#[derive(Debug)]
-pub(crate) enum Started {
-    /// It runs.
-    Running(Running),
-    /// It could not be run, which counts as its end.
-    Ended(Rc<Command>),
-}
 
 /// Everything that exec needs.
 struct Prepared {
@@ -61,50 +40,49 @@ struct Prepared {
     script: Option<OwnedFd>,
 }
 
-/// Starts what is ordered and remembers it.
+/// Starts what is ordered, remembers it and follows it to its end.
 ///
 /// # Errors
 /// When the order cannot be tried at all: a missing directory, an impossible user, no processes
 /// left. A program that does not exist is no error but a command that ended with 127.
-pub(crate) fn start(app: &App, order: &Order) -> Result<Started, Fault> {
-    let id = random_id()?;
-    let content = match &order.what {
-        What::Script(script) => script.clone(),
-        What::Program(argv) => argv.join(" "),
-    };
-    let ended = |code, message: String| {
-        let command = Rc::new(Command::new(id.clone(), &content, None, order.background));
-        if let Some(log) = &command.log {
-            log.borrow_mut()
-                .push(format!("{message}\n").as_bytes(), usize::MAX);
-        }
-        command.finish_as(code, Some(message));
-        app.commands.add(&command);
-        Ok(Started::Ended(command))
-    };
+pub(crate) fn start(app: &Rc<App>, order: &Order) -> Result<Rc<Command>, Fault> {
+    let id = order.id.clone().map_or_else(random_id, Ok)?;
     let prepared = match prepare(app, order, &id)? {
         Ok(prepared) => prepared,
-        Err((missing, message)) => return ended(missing.code(), message),
+        Err((missing, message)) => return Ok(unbegun(app, order, id, missing, message)),
     };
     let (stdout, out) = pipe::pair().map_err(no_pipe)?;
-    let (stderr, err) = match order.background {
+    let (stderr, err) = match order.merges {
         true => (None, None),
         false => pipe::pair()
             .map(|(output, end)| (Some(output), Some(end)))
             .map_err(no_pipe)?,
     };
-    let err = err.as_ref().unwrap_or(&out);
-    match spawn(app, order, &prepared, out.as_fd(), err.as_fd()) {
+    let (input, stdin) = match order.stdin {
+        false => (None, None),
+        true => input::pair()
+            .map(|(input, end)| (Some(input), Some(end)))
+            .map_err(no_pipe)?,
+    };
+    let ends = Ends {
+        stdin: stdin.as_ref().unwrap_or(&app.null).as_fd(),
+        stdout: out.as_fd(),
+        stderr: err.as_ref().unwrap_or(&out).as_fd(),
+    };
+    app.memory.watch();
+    match spawn(app, order, &prepared, &ends) {
         Ok(pid) => {
             let exit = app.reaper.watch(pid);
-            let command = Rc::new(Command::new(id, &content, Some(pid), order.background));
+            let command = Rc::new(Command::new(birth(order, id, Some(pid), input)));
             app.commands.add(&command);
-            Ok(Started::Running(Running {
-                command,
+            let running = Running {
+                command: Rc::clone(&command),
                 exit,
                 stdout,
                 stderr,
-            }))
+            };
+            tokio::task::spawn_local(follow(Rc::clone(app), running, order.timeout));
+            Ok(command)
         }
         Err(error) if error.step == "exec" => {
             let program = escape(prepared.program.as_bytes());
@@ -113,10 +91,48 @@ pub(crate) fn start(app: &App, order: &Order) -> Result<Started, Fault> {
                 _ => Missing::NotExecutable,
             };
             let message = format!("{program}: {}", text(error.errno));
-            ended(missing.code(), message)
+            Ok(unbegun(app, order, id, missing, message))
         }
-        Err(error) => Err(refusal(error, order, &prepared)),
+        Err(error) => {
+            let ids = order.person.as_ref().map(|person| &person.ids);
+            Err(refusal(error, ids, &prepared.cwd))
+        }
     }
+}
+
+/// The child's ends of its three streams.
+struct Ends<'a> {
+    stdin: BorrowedFd<'a>,
+    stdout: BorrowedFd<'a>,
+    stderr: BorrowedFd<'a>,
+}
+
+fn birth(order: &Order, id: String, pid: Option<Pid>, input: Option<Input>) -> Birth {
+    let content = match &order.what {
+        What::Script(script) => script.clone(),
+        What::Program(argv) => argv.join(" "),
+    };
+    Birth {
+        id,
+        content,
+        pid,
+        input,
+        leave: order.leave,
+        is_keyed: order.id.is_some(),
+        is_hook: order.is_hook,
+        scope: None,
+    }
+}
+
+/// A command whose program is not there. It ended as it would in a shell, which says why.
+fn unbegun(app: &App, order: &Order, id: String, missing: Missing, message: String) -> Rc<Command> {
+    let command = Rc::new(Command::new(birth(order, id, None, None)));
+    app.commands.add(&command);
+    let line = format!("{message}\n");
+    app.commands
+        .record(&command, Source::Stderr, line.as_bytes());
+    command.finish_unbegun(missing.code(), message);
+    command
 }
 
 /// Resolves program, directory and environment; the inner error is a program that is not there.
@@ -206,18 +222,17 @@ fn spawn(
     app: &App,
     order: &Order,
     prepared: &Prepared,
-    stdout: BorrowedFd<'_>,
-    stderr: BorrowedFd<'_>,
-) -> Result<rustix::process::Pid, SpawnError> {
+    ends: &Ends<'_>,
+) -> Result<Pid, SpawnError> {
     let cwd = CString::new(prepared.cwd.as_os_str().as_bytes()).unwrap_or_default();
     child::spawn(&Child {
         program: &prepared.program,
         argv: &prepared.argv,
         env: &to_c(&prepared.variables),
         cwd: &cwd,
-        stdin: app.null.as_fd(),
-        stdout,
-        stderr,
+        stdin: ends.stdin,
+        stdout: ends.stdout,
+        stderr: ends.stderr,
         extra: prepared.script.as_ref().map(AsFd::as_fd),
         ids: order.person.as_ref().map(|person| person.ids.clone()),
         tty: false,
@@ -225,21 +240,17 @@ fn spawn(
     })
 }
 
-/// Why a command could not even be tried.
-fn refusal(error: SpawnError, order: &Order, prepared: &Prepared) -> Fault {
+/// Why a process could not even be tried.
+pub(crate) fn refusal(error: SpawnError, ids: Option<&Ids>, cwd: &Path) -> Fault {
     let why = text(error.errno);
     match error.step {
         "chdir" => {
-            let cwd = escape(prepared.cwd.as_os_str().as_bytes());
+            let cwd = escape(cwd.as_os_str().as_bytes());
             let message = format!("cannot work in {cwd}: {why}; create it or give another `cwd`");
             Fault::new(Kind::BadRequest, message)
         }
         step @ ("setgroups" | "setgid" | "setuid") => {
-            let ids = order
-                .person
-                .as_ref()
-                .map(|person| (person.ids.uid, person.ids.gid));
-            let (uid, gid) = ids.unwrap_or_default();
+            let (uid, gid) = ids.map(|ids| (ids.uid, ids.gid)).unwrap_or_default();
             let message = format!(
                 "cannot run as user {uid}, group {gid} ({step}: {why}); this sandbox may not have \
                  that id"
@@ -261,12 +272,12 @@ fn no_pipe(errno: Errno) -> Fault {
     let why = text(errno);
     Fault::new(
         Kind::Failed,
-        format!("cannot open a pipe for the command's output: {why}"),
+        format!("cannot open a pipe for the command: {why}"),
     )
 }
 
 /// 32 hexadecimal digits, unguessable.
-fn random_id() -> Result<String, Fault> {
+pub(crate) fn random_id() -> Result<String, Fault> {
     let mut bytes = [0; 16];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
         .map_err(|errno| Fault::new(Kind::Failed, format!("no randomness: {}", text(errno))))?;

@@ -21,7 +21,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::time::{Instant, sleep};
 
 use crate::files::identity::Identity;
-use crate::limits::KILL_MS;
+use crate::limits::{KILL_MS, SAVE_MS};
 
 /// The variable that carries the mark.
 pub(crate) const MARK: &str = "BARCHAN_COMMAND_ID";
@@ -50,6 +50,8 @@ pub(crate) struct Tree {
     /// Start time by pid.
     members: HashMap<i32, u64>,
     sessions: HashSet<i32>,
+    /// Processes of this session's shell that started earlier are none of this tree.
+    since: Option<u64>,
 }
 
 impl Tree {
@@ -61,7 +63,25 @@ impl Tree {
             mark: format!("{MARK}={id}"),
             members: start.map(|start| (pid, start)).into_iter().collect(),
             sessions: HashSet::from([pid]),
+            since: None,
         }
+    }
+
+    /// What is left of the tree of a leader that has been reaped: its pid may be another's by now.
+    pub(crate) fn orphans(id: &str) -> Self {
+        Self {
+            mark: format!("{MARK}={id}"),
+            members: HashMap::new(),
+            sessions: HashSet::new(),
+            since: None,
+        }
+    }
+
+    /// The same without what started before this tick since boot, and its descendants. The leader
+    /// is older and belongs to the tree all the same.
+    pub(crate) fn sparing_older(mut self, since: u64) -> Self {
+        self.since = Some(since);
+        self
     }
 
     /// Sends a signal to everything that lives in the tree.
@@ -73,6 +93,9 @@ impl Tree {
 
     /// Kills everything in the tree; returns once nothing of it lives, or after some seconds.
     pub(crate) async fn kill(mut self) {
+        if self.since.is_some() {
+            self.let_leader_end().await;
+        }
         let deadline = Instant::now() + Duration::from_millis(KILL_MS);
         loop {
             let living = self.freeze();
@@ -82,6 +105,25 @@ impl Tree {
             for process in living {
                 send(process, Signal::KILL);
             }
+            sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    /// Gives a session's shell a moment to save its state.
+    async fn let_leader_end(&self) {
+        let leader: Vec<Process> = self
+            .members
+            .keys()
+            .filter_map(|pid| look_up(*pid))
+            .filter(|it| !it.ended && self.members.get(&it.pid) == Some(&it.start))
+            .collect();
+        for process in &leader {
+            send(*process, Signal::TERM);
+        }
+        let deadline = Instant::now() + Duration::from_millis(SAVE_MS);
+        let lives =
+            |it: &Process| look_up(it.pid).is_some_and(|now| now.start == it.start && !now.ended);
+        while leader.iter().any(lives) && Instant::now() < deadline {
             sleep(Duration::from_millis(2)).await;
         }
     }
@@ -116,12 +158,36 @@ impl Tree {
             .collect()
     }
 
+    /// What is older than the tree, and its descendants; never a member.
+    fn spared(&self, processes: &[Process], own: i32) -> HashSet<i32> {
+        let Some(since) = self.since else {
+            return HashSet::new();
+        };
+        let is_member = |it: &Process| self.members.get(&it.pid) == Some(&it.start);
+        // Orphans come to either of these, whatever they belonged to.
+        let adopts = |it: &Process| it.pid == own || it.pid == 1;
+        let older = |it: &&Process| it.start < since && !adopts(it) && !is_member(it);
+        let mut spared: HashSet<i32> = processes.iter().filter(older).map(|it| it.pid).collect();
+        loop {
+            let before = spared.len();
+            for process in processes {
+                if spared.contains(&process.parent) && !is_member(process) && !adopts(process) {
+                    spared.insert(process.pid);
+                }
+            }
+            if spared.len() == before {
+                return spared;
+            }
+        }
+    }
+
     /// Adds all that belong to the tree, until nothing is added any more.
     fn take_in(&mut self, processes: &[Process], marked: &dyn Fn(i32) -> bool) {
         let own = rustix::process::getpid().as_raw_nonzero().get();
+        let spared = self.spared(processes, own);
         let mut outside: Vec<&Process> = processes
             .iter()
-            .filter(|it| it.pid != own && !it.ended)
+            .filter(|it| it.pid != own && !it.ended && !spared.contains(&it.pid))
             .collect();
         let mut first = true;
         loop {
@@ -279,6 +345,7 @@ mod tests {
             mark: String::new(),
             members: HashMap::from([(100, 100)]),
             sessions: HashSet::from([100]),
+            since: None,
         };
         let processes = [
             process(1, 0, 0),
@@ -298,5 +365,30 @@ mod tests {
         let mut members: Vec<i32> = tree.members.keys().copied().collect();
         members.sort_unstable();
         assert_eq!(members, [100, 101, 102, 103, 104, 105, 106]);
+    }
+
+    #[test]
+    fn a_run_takes_the_shell_and_what_it_started_itself() {
+        let mut tree = Tree {
+            mark: String::new(),
+            members: HashMap::from([(100, 100)]),
+            sessions: HashSet::from([100]),
+            since: Some(150),
+        };
+        let processes = [
+            process(1, 0, 0),
+            process(100, 1, 100),
+            // A server of an earlier run, and what it has started meanwhile.
+            process(120, 100, 100),
+            process(170, 120, 100),
+            process(171, 170, 171),
+            process(160, 100, 100),
+            process(161, 1, 100),
+            process(162, 1, 162),
+        ];
+        tree.take_in(&processes, &|pid| [120, 162, 171].contains(&pid));
+        let mut members: Vec<i32> = tree.members.keys().copied().collect();
+        members.sort_unstable();
+        assert_eq!(members, [100, 160, 161, 162]);
     }
 }

@@ -12,9 +12,33 @@ use super::expand::escape;
 use crate::fault::{Fault, Kind, errno};
 use crate::limits::{BLOCK_BYTES, INLINE_BYTES_MAX};
 
+/// The state of a file when it was opened, in the kernel's seconds and nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    /// Bytes.
+    pub(crate) size: u64,
+    /// Permission bits.
+    pub(crate) mode: u32,
+    /// Number on its file system.
+    pub(crate) inode: u64,
+    /// Last change of its content, as it is told; anybody may set it.
+    pub(crate) modified: (i64, u64),
+    /// Last change of anything about it.
+    pub(crate) changed: (i64, u64),
+}
+
 /// A file, ready to be read.
 #[derive(Debug)]
-pub(crate) enum Opened {
+pub(crate) struct Opened {
+    /// What is in it.
+    pub(crate) content: Content,
+    /// Its state; `None` for a file that the kernel makes up.
+    pub(crate) stamp: Option<Stamp>,
+}
+
+/// What is in a file.
+#[derive(Debug)]
+pub(crate) enum Content {
     /// Small enough to be held whole.
     Whole(Bytes),
     /// Of this size.
@@ -40,8 +64,16 @@ pub(crate) fn open_file(path: &Path) -> Result<Opened, Fault> {
     check_kind(found.st_mode, &shown)?;
     let size = found.st_size.unsigned_abs();
     let mut file = File::from(file);
+    let stamp = Some(Stamp {
+        size,
+        mode: found.st_mode & 0o7777,
+        inode: found.st_ino,
+        modified: (found.st_mtime, found.st_mtime_nsec),
+        changed: (found.st_ctime, found.st_ctime_nsec),
+    });
     if size > INLINE_BYTES_MAX {
-        return Ok(Opened::Sized(file, size));
+        let content = Content::Sized(file, size);
+        return Ok(Opened { content, stamp });
     }
     let mut head = Vec::with_capacity(size as usize + 1);
     let read = file
@@ -51,11 +83,13 @@ pub(crate) fn open_file(path: &Path) -> Result<Opened, Fault> {
     read.map_err(|error| refused(errno(&error)))?;
     let is_whole = head.len() as u64 <= INLINE_BYTES_MAX;
     let head = Bytes::from(head);
-    Ok(if is_whole {
-        Opened::Whole(head)
+    let stamp = stamp.filter(|_| head.len() as u64 == size);
+    let content = if is_whole {
+        Content::Whole(head)
     } else {
-        Opened::Endless(head, file)
-    })
+        Content::Endless(head, file)
+    };
+    Ok(Opened { content, stamp })
 }
 
 fn check_kind(mode: u32, shown: &str) -> Result<(), Fault> {

@@ -20,7 +20,9 @@ pub(crate) fn expand(
     text: &[u8],
     lookup: &dyn Fn(&str) -> Option<String>,
 ) -> Result<PathBuf, Fault> {
-    let bad = |message: String| Err(Fault::new(Kind::BadFile, message));
+    if text.len() > PATH_BYTES_MAX {
+        return Err(too_long(text.len()));
+    }
     let mut path = Vec::with_capacity(text.len());
     let mut rest = text;
     if matches!(rest, [b'~'] | [b'~', b'/', ..]) {
@@ -37,27 +39,40 @@ pub(crate) fn expand(
             continue;
         };
         let Some(value) = lookup(name) else {
-            return bad(format!(
-                "the path uses ${name}, which is not set in the sandbox"
-            ));
+            let message = format!(
+                "the path uses ${name}, which is not set in the sandbox; with `paths=exact` in \
+                 the query nothing is expanded"
+            );
+            return Err(Fault::new(Kind::BadFile, message));
         };
         path.extend_from_slice(value.as_bytes());
         rest = from.get(bytes..).unwrap_or_default();
+        // Here and not at the end: a long value may be named as often as the text has room for.
+        if path.len() > PATH_BYTES_MAX {
+            return Err(too_long(path.len()));
+        }
     }
     path.extend_from_slice(rest);
-    if path.is_empty() {
-        return bad("the path is empty".to_owned());
-    }
-    if path.contains(&0) {
-        return bad("the path holds a NUL byte, which no file name can".to_owned());
-    }
-    if path.len() > PATH_BYTES_MAX {
-        let len = path.len();
-        return bad(format!(
-            "the path is {len} bytes long, {PATH_BYTES_MAX} at most"
-        ));
-    }
-    Ok(PathBuf::from(OsString::from_vec(path)))
+    checked(path)
+}
+
+/// These bytes as a path.
+///
+/// # Errors
+/// When they are none, too many, or hold a NUL.
+pub(crate) fn checked(path: Vec<u8>) -> Result<PathBuf, Fault> {
+    let message = match path.len() {
+        0 => "the path is empty",
+        len if len > PATH_BYTES_MAX => return Err(too_long(len)),
+        _ if path.contains(&0) => "the path holds a NUL byte, which no file name can",
+        _ => return Ok(PathBuf::from(OsString::from_vec(path))),
+    };
+    Err(Fault::new(Kind::BadFile, message))
+}
+
+fn too_long(len: usize) -> Fault {
+    let message = format!("the path is {len} bytes long, {PATH_BYTES_MAX} at most");
+    Fault::new(Kind::BadFile, message)
 }
 
 /// The name behind the `$` at the start, and the length of the whole reference.
@@ -90,6 +105,9 @@ pub(crate) fn escape(path: &[u8]) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod fuzz;
 
 #[cfg(test)]
 mod tests {

@@ -6,6 +6,8 @@
 //! Matching keeps the set of possible positions and advances it byte by byte, so no pattern makes
 //! it slower than its length times the name's.
 
+use barchan_wire::limits::PATH_BYTES_MAX;
+
 /// One step of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Token {
@@ -31,6 +33,7 @@ pub(crate) struct Glob {
 
 /// Most forms into which `{…}` may unfold.
 const ALTERNATIVES_MAX: usize = 256;
+const OPEN_SET: &str = "a [ is never closed";
 
 impl Glob {
     /// Reads a pattern.
@@ -38,6 +41,9 @@ impl Glob {
     /// # Errors
     /// What is wrong with it, in words.
     pub(crate) fn new(pattern: &[u8]) -> Result<Self, &'static str> {
+        if pattern.len() > PATH_BYTES_MAX {
+            return Err("it is longer than any path");
+        }
         let mut alternatives = Vec::new();
         for form in unfold(pattern)? {
             alternatives.push(tokens(&form)?);
@@ -98,7 +104,7 @@ fn braces(form: &[u8]) -> Result<Option<Vec<usize>>, &'static str> {
     while let Some(byte) = form.get(at) {
         match byte {
             b'\\' => at += 1,
-            b'[' => at = set_end(form, at).unwrap_or(at),
+            b'[' => at = set_end(form, at).ok_or(OPEN_SET)?,
             b'{' => {
                 depth += 1;
                 if depth == 1 {
@@ -159,7 +165,7 @@ fn tokens(form: &[u8]) -> Result<Vec<Token>, &'static str> {
             b'*' => tokens.push(Token::Many),
             b'?' => tokens.push(Token::One),
             b'[' => {
-                let end = set_end(form, at).ok_or("a [ is never closed")?;
+                let end = set_end(form, at).ok_or(OPEN_SET)?;
                 tokens.push(set(form.get(at + 1..end).unwrap_or_default()));
                 at = end;
             }
@@ -256,6 +262,9 @@ fn step(tokens: &[Token], next: &mut [bool], place: usize, token: &Token, byte: 
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod fuzz;
 
 #[cfg(test)]
 mod tests {

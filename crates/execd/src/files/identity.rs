@@ -11,7 +11,7 @@ use crate::fault::{Fault, Kind, text};
 use crate::small_file;
 
 /// Who works.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Identity {
     uid: u32,
     gid: u32,
@@ -44,6 +44,13 @@ impl Identity {
             uid: id(uid)?,
             gid: id(gid)?,
         })
+    }
+
+    /// The home directory of this user, where the sandbox knows one.
+    pub(crate) fn home(self) -> Option<String> {
+        let users = small_file::users();
+        let home = users.user(self.uid)?.home;
+        (!home.is_empty()).then(|| home.to_owned())
     }
 
     /// Makes this thread work as this user, for the rest of its life.

@@ -53,6 +53,9 @@ impl LineWindow {
 }
 
 #[cfg(test)]
+mod fuzz;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, mkdir};
+use rustix::fs::{Mode, mkdir, rmdir};
 use rustix::io::Errno;
 
 use super::expand::escape;
@@ -48,6 +48,13 @@ pub(crate) fn directories(path: &Path, rights: Rights) -> Result<Vec<PathBuf>, F
         Ok(made)
     } else {
         Err(refused(Errno::BUSY, path))
+    }
+}
+
+/// Takes back directories that were made for nothing; one that has content by now stays.
+pub(crate) fn unmake(made: &[PathBuf]) {
+    for directory in made.iter().rev() {
+        let _ = rmdir(directory);
     }
 }
 

@@ -284,4 +284,6 @@ fn unquote(text: &str) -> Option<(String, &str)> {
 }
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;

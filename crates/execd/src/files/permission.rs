@@ -50,19 +50,18 @@ impl Rights {
         Ok(())
     }
 
-    /// The same on an open file that will be known as `path`.
+    /// The same on an open file that is shown as this.
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub(crate) fn apply_to(self, file: impl AsFd, path: &Path) -> Result<(), Fault> {
-        let shown = || escape(path.as_os_str().as_bytes());
+    pub(crate) fn apply_to(self, file: impl AsFd, shown: &str) -> Result<(), Fault> {
         if let Some((uid, gid)) = self.owner() {
             fchown(&file, uid, gid)
-                .map_err(|errno| Fault::of_path(errno, "change the owner of", shown()))?;
+                .map_err(|errno| Fault::of_path(errno, "change the owner of", shown))?;
         }
         if let Some(mode) = self.mode {
             fchmod(&file, Mode::from_raw_mode(mode))
-                .map_err(|errno| Fault::of_path(errno, "change the mode of", shown()))?;
+                .map_err(|errno| Fault::of_path(errno, "change the mode of", shown))?;
         }
         Ok(())
     }

@@ -64,6 +64,9 @@ fn digits(text: &str) -> Option<Option<u64>> {
 }
 
 #[cfg(test)]
+mod fuzz;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use memchr::memmem;
 
-use super::download::{Opened, block, open_file};
+use super::download::{Content, block, open_file};
 use super::expand::escape;
 use super::permission::Rights;
 use super::stage::Staged;
@@ -46,10 +46,10 @@ pub(crate) fn all(orders: &[Order]) -> Result<Vec<u64>, Fault> {
 }
 
 fn content(path: &Path) -> Result<Vec<u8>, Fault> {
-    let (mut all, mut file) = match open_file(path)? {
-        Opened::Whole(bytes) => return Ok(bytes.into()),
-        Opened::Sized(file, _) => (Vec::new(), file),
-        Opened::Endless(head, file) => (head.into(), file),
+    let (mut all, mut file) = match open_file(path)?.content {
+        Content::Whole(bytes) => return Ok(bytes.into()),
+        Content::Sized(file, _) => (Vec::new(), file),
+        Content::Endless(head, file) => (head.into(), file),
     };
     loop {
         let more = block(&mut file, u64::MAX)?;

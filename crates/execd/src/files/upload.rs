@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use barchan_wire::execd::file::UploadMetadata;
 use bytes::Bytes;
 
-use super::expand::expand;
 use super::multipart::Piece;
 use super::permission::Rights;
+use super::spelling::Spelling;
 use super::stage::Staged;
 use crate::environment::Variables;
 use crate::fault::{Fault, Kind};
@@ -31,6 +31,7 @@ enum Part {
 pub(crate) struct Upload {
     cwd: PathBuf,
     variables: Variables,
+    spelling: Spelling,
     users: Users,
     part: Part,
     metadata: Vec<UploadMetadata>,
@@ -38,11 +39,12 @@ pub(crate) struct Upload {
 }
 
 impl Upload {
-    /// An upload whose paths are expanded with these variables and start from there.
-    pub(crate) fn new(cwd: PathBuf, variables: Variables) -> Self {
+    /// An upload whose paths are spelled so, expanded with these variables, and start from there.
+    pub(crate) fn new(cwd: PathBuf, variables: Variables, spelling: Spelling) -> Self {
         Self {
             cwd,
             variables,
+            spelling,
             users: small_file::users(),
             part: Part::None,
             metadata: Vec::new(),
@@ -99,7 +101,8 @@ impl Upload {
             return Err(Fault::new(Kind::TooLarge, message));
         }
         let lookup = |name: &str| self.variables.get(name).cloned();
-        let path = self.cwd.join(expand(metadata.path.as_bytes(), &lookup)?);
+        let named = self.spelling.read(metadata.path.as_bytes(), &lookup)?;
+        let path = self.cwd.join(named);
         Staged::new(&path, Rights::new(&metadata.permission, &self.users))
     }
 

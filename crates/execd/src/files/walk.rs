@@ -10,11 +10,10 @@ use rustix::fs::{FileType, statfs};
 
 use super::expand::escape;
 use super::glob::Glob;
-use super::info::{describe, file_type, look};
+use super::info::{Teller, file_type, look};
 use super::work::Stop;
 use crate::fault::{Fault, Kind, errno};
 use crate::limits::{ENTRIES_MAX, WALK_MS};
-use crate::users::Users;
 
 /// One directory being gone through: what is left of it, in reverse order.
 struct Level {
@@ -29,7 +28,7 @@ struct Level {
 pub(crate) fn list(
     root: &Path,
     depth: u64,
-    users: &Users,
+    teller: &Teller,
     stop: &Stop,
 ) -> Result<Vec<FileInfo>, Fault> {
     let found = look(root)?;
@@ -51,7 +50,7 @@ pub(crate) fn list(
     }
     walk(root, depth, stop, |path, _| {
         if let Ok(found) = look(path) {
-            all.push(describe(path, &found, users));
+            all.push(teller.describe(path, &found));
         }
         full(all.len(), root)
     })?;
@@ -65,14 +64,14 @@ pub(crate) fn list(
 pub(crate) fn search(
     root: &Path,
     glob: &Glob,
-    users: &Users,
+    teller: &Teller,
     stop: &Stop,
 ) -> Result<Vec<FileInfo>, Fault> {
     let mut all = Vec::new();
     if file_type(&look(root)?) == FileType::RegularFile {
         let name = root.file_name().unwrap_or_default();
         if glob.matches(name.as_bytes()) {
-            all.push(describe(root, &look(root)?, users));
+            all.push(teller.describe(root, &look(root)?));
         }
         return Ok(all);
     }
@@ -81,7 +80,7 @@ pub(crate) fn search(
             && let Ok(found) = look(path)
             && file_type(&found) == FileType::RegularFile
         {
-            all.push(describe(path, &found, users));
+            all.push(teller.describe(path, &found));
         }
         full(all.len(), root)
     })?;
@@ -175,7 +174,7 @@ mod tests {
         let scratch = tempfile::tempdir().unwrap();
         std::fs::write(scratch.path().join("file"), "").unwrap();
         let glob = Glob::new(b"**").unwrap();
-        let search = |stop: &Stop| search(scratch.path(), &glob, &Users::default(), stop);
+        let search = |stop: &Stop| search(scratch.path(), &glob, &Teller::default(), stop);
         let (stop, waiter) = Stop::after_ms(60_000);
         assert_eq!(search(&stop).unwrap().len(), 1);
         drop(waiter);

@@ -149,8 +149,8 @@ fn a_log_keeps_its_end_within_bounds() {
     let (text, cursor) = logs(&world, &id, "");
     let total = 40_000_000 + 1 + 8;
     assert_eq!(cursor, total);
-    assert!(text.starts_with("[barchan: 23222793 bytes of older output are no longer kept]\n"));
-    assert!(text.ends_with("\nthe end\n") && text.len() < 17 << 20);
+    assert!(text.starts_with("[barchan: 6445577 bytes of older output are no longer kept]\n"));
+    assert!(text.ends_with("\nthe end\n") && text.len() < 33 << 20);
     let tail = format!("?cursor={}", total - 8);
     assert_eq!(logs(&world, &id, &tail).0, "the end\n");
 }
@@ -158,12 +158,46 @@ fn a_log_keeps_its_end_within_bounds() {
 #[test]
 fn ids_that_mean_nothing_are_not_found() {
     let world = World::new();
-    let foreground = world.sh("true").id;
     assert_eq!(
         world.get("/command/status/nobody").error(),
         (404, "CONTEXT_NOT_FOUND".to_owned())
     );
     assert_eq!(logs_answer(&world, "nobody", "").error().0, 404);
-    let answer = logs_answer(&world, &foreground, "");
-    assert_eq!(answer.error(), (400, "INVALID_REQUEST_BODY".to_owned()));
+}
+
+#[test]
+fn what_a_foreground_command_printed_can_be_read_again() {
+    let world = World::new();
+    let run = world.sh("echo one; sleep 0.05; echo two >&2");
+    assert_eq!(logs(&world, &run.id, ""), ("one\ntwo\n".to_owned(), 8));
+    let run = world.sh("head -c 5000000 /dev/zero | tr '\\0' x");
+    let (text, cursor) = logs(&world, &run.id, "");
+    assert_eq!((text.len(), cursor), (5_000_000, 5_000_000));
+}
+
+#[test]
+fn a_log_is_read_piece_by_piece() {
+    let world = World::new();
+    let id = world.sh("printf 'aé€z'").id;
+    for (query, text, next) in [
+        ("?limit=100", "aé€z", 7),
+        ("?offset=0&limit=1", "a", 1),
+        ("?offset=1&limit=3", "é", 3),
+        ("?cursor=3&offset=3&limit=3", "€", 6),
+        ("?offset=6", "z", 7),
+        ("?offset=99&limit=5", "", 7),
+        // Less than a character still leads somewhere.
+        ("?offset=1&limit=1", "\u{fffd}", 2),
+    ] {
+        assert_eq!(logs(&world, &id, query), (text.to_owned(), next), "{query}");
+    }
+    for query in [
+        "?limit=0",
+        "?limit=-1",
+        "?limit=x",
+        "?cursor=1&offset=2",
+        "?offset=-1",
+    ] {
+        assert_eq!(logs_answer(&world, &id, query).error().0, 400, "{query}");
+    }
 }

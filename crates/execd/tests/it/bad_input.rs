@@ -1,8 +1,9 @@
 //! Whatever is sent, the answer is a proper error and the daemon goes on.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 
 use crate::http;
@@ -21,9 +22,18 @@ fn routes_and_methods_that_do_not_exist_are_errors_that_clients_can_parse() {
         ("GET", "/files", 405),
         ("POST", "/metrics", 405),
         ("GET", "/files/nope", 404),
-        ("POST", "/session", 501),
-        ("GET", "/code/contexts", 501),
-        ("GET", "/v1/isolated/sessions", 501),
+        ("PUT", "/session", 405),
+        ("GET", "/session/x", 405),
+        ("GET", "/session/x/run", 405),
+        ("PUT", "/pty", 405),
+        ("GET", "/pty/x", 404),
+        ("GET", "/pty/x/ws", 404),
+        ("POST", "/pty/x/ws", 405),
+        ("PUT", "/code/contexts", 405),
+        ("POST", "/v1/isolated/sessions", 405),
+        ("PUT", "/v1/isolated/session/none", 405),
+        ("GET", "/v1/isolated/session/none", 404),
+        ("GET", "/v1/isolated/nope", 404),
     ] {
         let answer = world.open(method, path, &[], None).finish();
         assert_eq!(answer.error().0, status, "{method} {path}");
@@ -138,4 +148,31 @@ fn what_is_no_http_stops_nothing() {
         assert!(text.is_empty() || text.starts_with("HTTP/1.1 4"), "{text}");
         assert_eq!(world.get("/ping").status, 200);
     }
+}
+
+/// A full daemon is not a dead one.
+#[test]
+fn a_full_daemon_still_says_that_it_lives() {
+    let own = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: own.maximum,
+        ..own
+    };
+    setrlimit(Resource::Nofile, raised).unwrap();
+    let world = World::new();
+    let request = b"GET /command/status/none HTTP/1.1\r\nHost: x\r\n\r\n";
+    // Each has its place once it was answered, and keeps it.
+    let ask = || http::send_raw(&world.at("socket"), request);
+    let held: Vec<_> = (0..1024).map(|_| ask()).collect();
+    let mut waiting = UnixStream::connect(world.at("socket")).unwrap();
+    waiting.write_all(request).unwrap();
+    for _ in 0..3 {
+        assert_eq!(world.get("/ping").status, 200);
+    }
+    waiting.set_nonblocking(true).unwrap();
+    let early = waiting.read(&mut [0]).unwrap_err();
+    assert_eq!(early.kind(), ErrorKind::WouldBlock, "there is no place");
+    waiting.set_nonblocking(false).unwrap();
+    drop(held);
+    assert_eq!(http::read_head(waiting).status, 404);
 }

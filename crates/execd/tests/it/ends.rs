@@ -148,10 +148,10 @@ fn another_users_tree_is_killed_without_the_right_to_trace() {
         may_trace: false,
         ..Setup::default()
     });
-    let script = "(setsid sh -c 'sleep 308.8' &); sleep 308.8";
+    let script = "(setsid sh -c 'sleep 308.8471' &); sleep 308.8471";
     let body = json!({"command": script, "cwd": "/", "uid": 4242, "timeout": 300});
     assert_eq!(world.run(&body).code, 137);
-    until("nothing of it lives", || sleepers("308.8") == 0);
+    until("nothing of it lives", || sleepers("308.8471") == 0);
 }
 
 #[test]

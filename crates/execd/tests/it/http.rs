@@ -83,7 +83,7 @@ pub(crate) fn read_head(connection: UnixStream) -> Open {
         }
         lines.push(line);
     }
-    let status = lines[0].split(' ').nth(1).unwrap().parse().unwrap();
+    let status: u16 = lines[0].split(' ').nth(1).unwrap().parse().unwrap();
     let headers: Vec<(String, String)> = lines[1..]
         .iter()
         .map(|line| line.split_once(": ").unwrap())
@@ -96,6 +96,8 @@ pub(crate) fn read_head(connection: UnixStream) -> Open {
             .map(|it| it.1.as_str())
     };
     let left = match (of("transfer-encoding"), of("content-length")) {
+        // An answer without content, whatever its headers say.
+        _ if status == 304 => Left::Length(0),
         (Some("chunked"), _) => Left::Chunks,
         (_, Some(length)) => Left::Length(length.parse().unwrap()),
         _ => Left::ToTheEnd,

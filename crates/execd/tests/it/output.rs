@@ -5,7 +5,7 @@ use std::time::Duration;
 use barchan_wire::execd::event::EventKind;
 use serde_json::json;
 
-use crate::world::{World, stopwatch, until};
+use crate::world::{World, peak_kib, stopwatch, until};
 
 #[test]
 fn output_arrives_byte_for_byte() {
@@ -47,14 +47,18 @@ fn output_arrives_byte_for_byte() {
 fn one_line_is_one_event_and_its_end_depends_on_the_client() {
     let world = World::new();
     let command = json!({"command": "printf 'a\\n\\nb\\r\\nc'"});
-    for (agent, wanted) in [
-        ("OpenSandbox-Python-SDK/1.1.1", ["a\n", "\n", "b\r\n", "c"]),
-        ("OpenSandbox-Go-SDK/1.0.2", ["a", "\n", "b", "c"]),
-        ("OpenSandbox-JS-SDK/0.1.8", ["a", "\n", "b", "c"]),
-        ("curl/8", ["a", "\n", "b", "c"]),
+    let (kept, stripped) = (["a\n", "\n", "b\r\n", "c"], ["a", "\n", "b", "c"]);
+    for (name, value, wanted) in [
+        ("User-Agent", "OpenSandbox-Python-SDK/1.1.1", kept),
+        ("User-Agent", "OpenSandbox-Go-SDK/1.0.2", stripped),
+        ("User-Agent", "OpenSandbox-JS-SDK/0.1.8", stripped),
+        ("User-Agent", "curl/8", stripped),
+        ("X-Barchan-Line-Ends", "keep", kept),
+        ("X-Barchan-Line-Ends", "strip", stripped),
+        ("X-Barchan-Line-Ends", "nonsense", stripped),
     ] {
-        let run = world.start_as(&command, ("User-Agent", agent)).finish();
-        assert_eq!(run.stdout, wanted, "{agent}");
+        let run = world.start_as(&command, (name, value)).finish();
+        assert_eq!(run.stdout, wanted, "{name}: {value}");
     }
 }
 
@@ -134,14 +138,4 @@ fn progress_is_seen_while_it_is_made() {
     assert_eq!(texts, ["1%\r", "2%\r", "3%\r", "end\n"]);
     assert!(seen[0].1 < Duration::from_millis(1000), "{seen:?}");
     assert!(seen[1].1 < Duration::from_millis(2000), "{seen:?}");
-}
-
-/// The most memory the daemon ever had.
-fn peak_kib(world: &World) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", world.pid())).unwrap();
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))
-        .unwrap();
-    line.trim().trim_end_matches(" kB").parse().unwrap()
 }

@@ -1,7 +1,7 @@
 //! Requests passed on to programs inside the sandbox.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
@@ -192,6 +192,35 @@ fn a_websocket_is_spliced() {
     server.join().unwrap();
 }
 
+/// The server reaches programs that speak another version of HTTP by themselves, over bytes.
+#[test]
+fn a_tunnel_passes_bytes_and_the_end_of_each_way() {
+    let world = World::new();
+    let (port, server) = program(|mut connection| {
+        let mut said = Vec::new();
+        connection.read_to_end(&mut said).unwrap();
+        assert_eq!(said, b"PRI * HTTP/2.0\r\n\r\n");
+        connection.write_all(b"whatever it speaks").unwrap();
+    });
+    let headers = [("Connection", "upgrade"), ("Upgrade", "barchan-tcp")];
+    let open = world.open("GET", &format!("/proxy/{port}"), &headers, None);
+    assert_eq!(open.status, 101);
+    let upgrade = ("upgrade".to_owned(), "barchan-tcp".to_owned());
+    assert!(open.headers.contains(&upgrade), "{:?}", open.headers);
+    let mut caller = open.into_connection();
+    let mut sending = caller.get_ref().try_clone().unwrap();
+    sending.write_all(b"PRI * HTTP/2.0\r\n\r\n").unwrap();
+    sending.shutdown(Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    caller.read_to_string(&mut answer).unwrap();
+    assert_eq!(answer, "whatever it speaks");
+    server.join().unwrap();
+    let nobody = world.open("GET", "/proxy/18080", &headers, None);
+    assert_eq!(nobody.status, 502);
+    let gateway = ("x-barchan-gateway".to_owned(), "refused".to_owned());
+    assert!(nobody.headers.contains(&gateway), "{:?}", nobody.headers);
+}
+
 #[test]
 fn a_program_that_is_still_starting_is_waited_for() {
     let world = World::new();
@@ -200,7 +229,7 @@ fn a_program_that_is_still_starting_is_waited_for() {
         .local_addr()
         .unwrap()
         .port();
-    let script = format!("sleep 1; exec python3 -m http.server {port} --bind 127.0.0.1");
+    let script = format!("sleep 0.3; exec python3 -m http.server {port} --bind 127.0.0.1");
     let id = world.start_background(&script);
     std::fs::write(world.d("hello"), "from inside").unwrap();
     let answer = world.get(&format!("/proxy/{port}/hello"));
@@ -236,7 +265,8 @@ fn a_port_without_a_program_is_a_bad_gateway() {
     let answer = world.get(&format!("/proxy/{port}/"));
     assert_eq!(answer.status, 502);
     assert!(answer.text().starts_with("Bad Gateway"));
-    assert!((9..13).contains(&waited().as_secs()), "{:?}", waited());
+    assert_eq!(answer.header("x-barchan-gateway"), Some("refused"));
+    assert!((4..9).contains(&waited().as_secs()), "{:?}", waited());
     for port in ["abc", "0", "70000", "-1", ""] {
         assert_eq!(world.get(&format!("/proxy/{port}/")).status, 502, "{port}");
     }

@@ -277,3 +277,56 @@ fn uploads_for_another_user_are_written_with_its_rights() {
     }
     assert!(!world.d("file").exists());
 }
+
+#[test]
+fn other_names_of_a_file_keep_the_old_content() {
+    let world = World::new();
+    std::fs::write(world.d("file"), "old").unwrap();
+    std::fs::hard_link(world.d("file"), world.d("other")).unwrap();
+    assert_eq!(upload(&world, "file", b"new").status, 200);
+    assert_eq!(std::fs::read(world.d("other")).unwrap(), b"old");
+    assert_eq!(std::fs::read(world.d("file")).unwrap(), b"new");
+}
+
+#[test]
+fn a_mounted_file_is_written_and_survives_a_full_disk() {
+    let world = World::new();
+    let small = Mounted::new(&world.d("small"));
+    std::fs::write(world.d("small/file"), noise(2000)).unwrap();
+    std::fs::write(world.d("mounted"), "").unwrap();
+    rustix::mount::mount_bind(world.d("small/file"), world.d("mounted")).unwrap();
+    let large = upload(&world, "mounted", &noise(300_000));
+    let kept = std::fs::read(world.d("small/file")).unwrap();
+    let short = upload(&world, "mounted", &noise(10));
+    let written = std::fs::read(world.d("small/file")).unwrap();
+    rustix::mount::unmount(world.d("mounted"), rustix::mount::UnmountFlags::DETACH).unwrap();
+    assert_eq!(large.error().0, 507);
+    assert!(kept == noise(2000) && short.status == 200 && written == noise(10));
+    let names = std::fs::read_dir(world.d("")).unwrap().flatten();
+    assert_eq!(names.count(), 2);
+    drop(small);
+}
+
+/// Whatever somebody puts in a path's place meanwhile, what is outside the sandboxed user's reach
+/// stays as it is.
+#[test]
+fn a_directory_that_is_exchanged_all_the_time_misleads_nobody() {
+    let world = World::new();
+    world.sh("mkdir own outside; chown 4242:4242 own; chmod 755 . .. outside");
+    let id = world.start_background(
+        "mkdir own/real; chown 4242:4242 own/real; while [ ! -e stop ]; do \
+         mv own/real own/away; ln -s ../outside own/real; rm own/real; \
+         mv own/away own/real; done",
+    );
+    let path = "/v1/filesystem/4242/4242/files/upload";
+    for _ in 0..300 {
+        let body = body(&[(json!({"path": world.d("own/real/file")}), b"x")]);
+        let answer = world
+            .open("POST", path, &[("Content-Type", TYPE)], Some(&body))
+            .finish();
+        assert!(answer.status < 500, "{answer:?}");
+    }
+    std::fs::write(world.d("stop"), "").unwrap();
+    world.ended(&id);
+    assert_eq!(std::fs::read_dir(world.d("outside")).unwrap().count(), 0);
+}

@@ -28,6 +28,11 @@ pub(crate) struct Setup<'a> {
     pub(crate) ready: bool,
     /// Whether it may look into processes of all users, which a sandbox's daemon may not.
     pub(crate) may_trace: bool,
+    /// Started as a container engine would, by `setpriv` with these options, and confining what it
+    /// starts.
+    pub(crate) injected: Option<&'a [&'a str]>,
+    /// Other tables of users and groups than the host's.
+    pub(crate) tables: Option<(&'a str, &'a str)>,
 }
 
 impl Default for Setup<'_> {
@@ -38,6 +43,8 @@ impl Default for Setup<'_> {
             cwd: None,
             ready: true,
             may_trace: true,
+            injected: None,
+            tables: None,
         }
     }
 }
@@ -67,8 +74,31 @@ impl World {
                 ])
                 .arg(env!("CARGO_BIN_EXE_barchan-execd"));
         }
+        if let Some(options) = setup.injected {
+            let ordinary = options.iter().any(|option| option.starts_with("--reuid"));
+            for name in ["", "d", "boot", "log"].iter().filter(|_| ordinary) {
+                std::os::unix::fs::chown(at(name), Some(65534), Some(65534)).unwrap();
+            }
+            program = Command::new("setpriv");
+            program
+                .args(options)
+                .arg("--no-new-privs")
+                .arg(env!("CARGO_BIN_EXE_barchan-execd"));
+        }
+        if let Some((passwd, group)) = setup.tables {
+            std::fs::write(at("passwd"), passwd).unwrap();
+            std::fs::write(at("group"), group).unwrap();
+            const MOUNT: &str = "mount --bind \"$1\" /etc/passwd; \
+                mount --bind \"$2\" /etc/group; shift 2; exec \"$@\"";
+            program = Command::new("unshare");
+            program
+                .args(["--mount", "sh", "-ec", MOUNT, "sh"])
+                .args([at("passwd"), at("group")])
+                .arg(env!("CARGO_BIN_EXE_barchan-execd"));
+        }
         let daemon = program
-            .args(["--unconfined", "--socket"])
+            .args(setup.injected.is_none().then_some("--unconfined"))
+            .arg("--socket")
             .arg(at("socket"))
             .arg("--boot")
             .arg(at("boot"))
@@ -171,14 +201,16 @@ impl World {
     }
 
     pub(crate) fn start_as(&self, body: &Value, agent: (&str, &str)) -> Stream {
+        self.stream("/command", body, agent)
+    }
+
+    /// The event stream that a route answers.
+    pub(crate) fn stream(&self, path: &str, body: &Value, agent: (&str, &str)) -> Stream {
         let body = body.to_string();
-        let open = self.open("POST", "/command", &[agent], Some(body.as_bytes()));
+        let open = self.open("POST", path, &[agent], Some(body.as_bytes()));
         let status = open.status;
         assert!(status == 200, "{body}: {status} {}", open.finish().text());
-        Stream {
-            open,
-            unread: Vec::new(),
-        }
+        Stream::new(open)
     }
 
     /// Starts a command in the background; its id.
@@ -219,6 +251,13 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
+    pub(crate) fn new(open: Open) -> Self {
+        Self {
+            open,
+            unread: Vec::new(),
+        }
+    }
+
     /// The next event; `None` at the proper end of the stream.
     pub(crate) fn next(&mut self) -> Option<Event<'static>> {
         loop {
@@ -317,4 +356,14 @@ pub(crate) fn sleepers(argument: &str) -> usize {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
     lines.filter(|line| line == wanted.as_bytes()).count()
+}
+
+/// The most memory the daemon ever had.
+pub(crate) fn peak_kib(world: &World) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", world.pid())).unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
 }

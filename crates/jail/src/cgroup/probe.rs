@@ -12,28 +12,70 @@ pub fn probe(state_id: &str) -> Hierarchies {
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let mut found = Vec::new();
-    for (controllers, folder) in own_folders(&own, &mounts) {
-        let kind = match controllers.as_str() {
-            "" => Some(Kind::V2 {
-                cpu: false,
-                memory: false,
-                pids: false,
-            }),
-            list => v1_kind(list),
-        };
-        let Some(kind) = kind else { continue };
-        let parent = folder.join(format!("barchan-{state_id}"));
-        if fs::create_dir(&parent).is_err() && !is_usable(&parent) {
-            continue;
-        }
-        let kind = if controllers.is_empty() {
-            enable_v2(&folder, &parent)
+    for place in own_places(&own, &mounts) {
+        let name = format!("barchan-{state_id}");
+        let hierarchy = if place.controllers.is_empty() {
+            v2(&place, &name)
         } else {
-            kind
+            v1(&place, &name)
         };
-        found.push(Hierarchy { kind, parent });
+        found.extend(hierarchy);
     }
     Hierarchies(found)
+}
+
+fn v1(place: &Place, name: &str) -> Option<Hierarchy> {
+    let kind = v1_kind(&place.controllers)?;
+    let parent = place.own.join(name);
+    is_made(&parent).then_some(Hierarchy { kind, parent })
+}
+
+/// The v2 hierarchy below the nearest group that can hand on all controllers there are, or else
+/// with what our own can.
+fn v2(place: &Place, name: &str) -> Option<Hierarchy> {
+    let wanted = offered(&place.mount);
+    let homes = homes(&place.own, &place.mount);
+    let made = |home: &Path| {
+        let parent = home.join(name);
+        is_made(&parent).then(|| {
+            let kind = enable(home, &parent);
+            Hierarchy { kind, parent }
+        })
+    };
+    let full = homes.iter().find_map(|home| {
+        let hands_on = wanted.iter().all(|it| can_hand_on(home, it));
+        hands_on.then(|| made(home)).flatten()
+    });
+    full.or_else(|| made(&place.own))
+}
+
+/// Our own group and those above it, nearest first. A group that holds processes can have no
+/// controllers for groups below it, and ours does wherever nobody made one just for us: a shell of
+/// a desktop, an ordinary service. Groups above hold none, and most have theirs on already.
+fn homes(own: &Path, mount: &Path) -> Vec<PathBuf> {
+    own.ancestors()
+        .take_while(|group| group.starts_with(mount))
+        .map(Path::to_owned)
+        .collect()
+}
+
+/// The controllers we use that a hierarchy has.
+fn offered(group: &Path) -> Vec<&'static str> {
+    let offered = fs::read_to_string(group.join("cgroup.controllers")).unwrap_or_default();
+    let has = |name: &&str| offered.split_whitespace().any(|it| it == *name);
+    ["cpu", "memory", "pids"].into_iter().filter(has).collect()
+}
+
+/// Whether groups below `group` can have a controller; turns it on if it is off.
+fn can_hand_on(group: &Path, name: &str) -> bool {
+    let control = group.join("cgroup.subtree_control");
+    let on = fs::read_to_string(&control).unwrap_or_default();
+    on.split_whitespace().any(|it| it == name)
+        || super::write(&control, &format!("+{name}")).is_ok()
+}
+
+fn is_made(parent: &Path) -> bool {
+    fs::create_dir(parent).is_ok() || is_usable(parent)
 }
 
 /// Whether a folder that is there already may be used: one can make groups in it.
@@ -51,16 +93,9 @@ fn v1_kind(controllers: &str) -> Option<Kind> {
     })
 }
 
-/// Turns on what the v2 hierarchy offers, in the launcher's own group and in the folder below it;
-/// a group that holds processes refuses, and then the controllers are missing and so reported.
-fn enable_v2(own: &Path, parent: &Path) -> Kind {
-    let has = |name: &str| {
-        [own, parent].iter().all(|group| {
-            let offered = fs::read_to_string(group.join("cgroup.controllers")).unwrap_or_default();
-            offered.split_whitespace().any(|offer| offer == name)
-                && super::write(&group.join("cgroup.subtree_control"), &format!("+{name}")).is_ok()
-        })
-    };
+/// Turns on what there is for the sandboxes' groups; what cannot be is missing, and so reported.
+fn enable(home: &Path, parent: &Path) -> Kind {
+    let has = |name: &str| [home, parent].iter().all(|group| can_hand_on(group, name));
     Kind::V2 {
         cpu: has("cpu"),
         memory: has("memory"),
@@ -68,9 +103,17 @@ fn enable_v2(own: &Path, parent: &Path) -> Kind {
     }
 }
 
-/// Each hierarchy's controllers (empty for v2) and the folder of this process in it, from
-/// `/proc/self/cgroup` and `/proc/self/mountinfo`.
-fn own_folders(own: &str, mounts: &str) -> Vec<(String, PathBuf)> {
+/// A hierarchy and where this process is in it.
+#[derive(Debug, PartialEq, Eq)]
+struct Place {
+    /// The names of its controllers; empty for v2.
+    controllers: String,
+    mount: PathBuf,
+    own: PathBuf,
+}
+
+/// The places of this process, from `/proc/self/cgroup` and `/proc/self/mountinfo`.
+fn own_places(own: &str, mounts: &str) -> Vec<Place> {
     own.lines()
         .filter_map(|line| {
             let mut fields = line.splitn(3, ':').skip(1);
@@ -81,10 +124,11 @@ fn own_folders(own: &str, mounts: &str) -> Vec<(String, PathBuf)> {
             let below = path
                 .strip_prefix(mount.root.trim_end_matches('/'))
                 .unwrap_or(path);
-            Some((
-                controllers.to_owned(),
-                Path::new(mount.point).join(below.trim_start_matches('/')),
-            ))
+            Some(Place {
+                controllers: controllers.to_owned(),
+                mount: PathBuf::from(mount.point),
+                own: Path::new(mount.point).join(below.trim_start_matches('/')),
+            })
         })
         .collect()
 }
@@ -118,10 +162,10 @@ mod tests {
     use super::*;
 
     fn check(own: &str, mounts: &str, wanted: &[(&str, &str)]) {
-        let found = own_folders(own, mounts);
+        let found = own_places(own, mounts);
         let found: Vec<_> = found
             .iter()
-            .map(|(names, path)| (names.as_str(), path.to_str().unwrap()))
+            .map(|place| (place.controllers.as_str(), place.own.to_str().unwrap()))
             .collect();
         assert_eq!(found, wanted);
     }
@@ -157,5 +201,41 @@ mod tests {
             "33 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n",
             &[("cpu,cpuacct", "/sys/fs/cgroup/cpu,cpuacct/a")],
         );
+    }
+
+    #[test]
+    fn groups_are_made_below_the_nearest_that_hands_its_controllers_on() {
+        const ALL: &str = "cpuset cpu io memory pids";
+        for (on, wanted) in [
+            (["", "a", "a/b"].as_slice(), "a/b"),
+            (&["", "a"], "a"),
+            (&[""], ""),
+            (&[], "a/b"),
+        ] {
+            let mount = std::env::temp_dir().join(format!("barchan-v2-{}", std::process::id()));
+            let place = Place {
+                controllers: String::new(),
+                own: mount.join("a/b"),
+                mount,
+            };
+            fs::create_dir_all(&place.own).unwrap();
+            for group in ["", "a", "a/b"] {
+                let folder = place.mount.join(group);
+                fs::write(folder.join("cgroup.controllers"), ALL).unwrap();
+                let control = folder.join("cgroup.subtree_control");
+                match on.contains(&group) {
+                    true => fs::write(control, ALL).unwrap(),
+                    // What cannot be written refuses, as a group that holds processes does.
+                    false => fs::create_dir(control).unwrap(),
+                }
+            }
+            let found = v2(&place, "barchan-x").map(|hierarchy| hierarchy.parent);
+            fs::remove_dir_all(&place.mount).unwrap();
+            assert_eq!(
+                found,
+                Some(place.mount.join(wanted).join("barchan-x")),
+                "{on:?}"
+            );
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! Where launchers of this state directory have made groups.
 //!
-//! A launcher makes its groups below the one it was started in, so that whoever limits it limits
-//! its sandboxes; the next one may be started in another and would not find what was left.
+//! A launcher makes its groups below the one it was started in where it can, so that whoever
+//! limits it limits its sandboxes; the next one may be started in another and would not find what
+//! was left.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -46,7 +46,7 @@ const READ_ONLY: [&str; 5] = [
 ];
 
 /// Puts all masks on. What this kernel does not have needs none.
-pub(super) fn apply(root: BorrowedFd<'_>, with_system: bool) -> io::Result<()> {
+pub(crate) fn apply(root: BorrowedFd<'_>, with_system: bool) -> io::Result<()> {
     cover(root, CLOSED_FILES.iter(), closed_file(root)?.as_fd())?;
     let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY;
     let empty = mounts::make("tmpfs", &[("mode", "555"), ("size", "4k")], attributes)?;

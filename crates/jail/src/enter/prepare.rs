@@ -5,6 +5,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::mount::MountAttrFlags;
@@ -70,6 +71,23 @@ pub(super) fn views(own_network: bool) -> &'static [&'static str] {
     } else {
         &["dev", "proc"]
     }
+}
+
+/// Puts another /dev in the place of the prepared one, whose terminals and shared memory it keeps.
+pub(super) fn exchange_devices(devices: BorrowedFd<'_>) -> Result<(), StepError> {
+    let workshop = rustix::fs::openat(CWD, ".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+        .map_err(step("open the workshop"))?;
+    root::hang(devices, "own-dev")?;
+    for view in ["pts", "shm"] {
+        let target = mounts::open_inside(workshop.as_fd(), &Path::new("own-dev").join(view));
+        target
+            .and_then(|target| mounts::move_from(&format!("dev/{view}"), target.as_fd()))
+            .map_err(step("attach the devices"))?;
+    }
+    let target = mounts::open_inside(workshop.as_fd(), Path::new("dev"));
+    target
+        .and_then(|target| mounts::move_from("own-dev", target.as_fd()))
+        .map_err(step("attach the devices"))
 }
 
 fn hang_devices(devices: BorrowedFd<'_>, workshop: BorrowedFd<'_>) -> Result<(), StepError> {

@@ -11,7 +11,7 @@ use super::{Kit, Orders, StepError, step};
 use crate::mounts;
 
 /// Assembles the root in the workshop, which is the working directory.
-pub(super) fn assemble(orders: &Orders, kit: &Kit) -> Result<OwnedFd, StepError> {
+pub(crate) fn assemble(orders: &Orders, kit: &Kit) -> Result<OwnedFd, StepError> {
     let mut trees = kit.mounts.iter();
     let disk = match orders.tmpfs_bytes {
         None => trees.next().map(|tree| hang(tree.as_fd(), "disk")),
@@ -28,7 +28,7 @@ pub(super) fn assemble(orders: &Orders, kit: &Kit) -> Result<OwnedFd, StepError>
 }
 
 /// Attaches a tree in a new folder of the workshop.
-pub(super) fn hang(tree: BorrowedFd<'_>, name: &str) -> Result<(), StepError> {
+pub(crate) fn hang(tree: BorrowedFd<'_>, name: &str) -> Result<(), StepError> {
     make_folder(name)?;
     mounts::attach_at(tree, name).map_err(step("attach a part of the root"))
 }
@@ -43,7 +43,8 @@ fn memory_disk(bytes: u64) -> Result<(), StepError> {
     let tree = mounts::in_memory("755", bytes, attributes).map_err(step("mount the disk"))?;
     hang(tree.as_fd(), "disk")?;
     make_folder("disk/upper")?;
-    make_folder("disk/work")
+    make_folder("disk/work")?;
+    make_folder("disk/sessions")
 }
 
 /// Stacks the layers, top first, under the disk. `userxattr`, because the sandbox's root may not
@@ -70,13 +71,13 @@ fn overlay(layers: &[String]) -> std::io::Result<OwnedFd> {
 }
 
 /// Attaches a tree inside the root, where the image must have a plain folder.
-pub(super) fn attach(root: BorrowedFd<'_>, place: &str, tree: BorrowedFd<'_>) -> Result<(), Errno> {
+pub(crate) fn attach(root: BorrowedFd<'_>, place: &str, tree: BorrowedFd<'_>) -> Result<(), Errno> {
     let target = mounts::open_inside(root, Path::new(place))?;
     mounts::attach(tree, target.as_fd())
 }
 
 /// Moves a prepared folder of the workshop, with all that hangs below it, into the root.
-pub(super) fn move_in(root: BorrowedFd<'_>, view: &str) -> Result<(), StepError> {
+pub(crate) fn move_in(root: BorrowedFd<'_>, view: &str) -> Result<(), StepError> {
     let target = mounts::open_inside(root, Path::new(view))
         .map_err(|errno| StepError::new(&format!("attach /{view}"), &errno.into()))?;
     mounts::move_from(view, target.as_fd())
@@ -85,7 +86,7 @@ pub(super) fn move_in(root: BorrowedFd<'_>, view: &str) -> Result<(), StepError>
 
 /// Opens the place where a tree of the host goes, and makes it if the image has none: a folder for
 /// a folder, an empty file for a file. No link is followed.
-pub(super) fn mount_point(
+pub(crate) fn mount_point(
     root: BorrowedFd<'_>,
     target: &Path,
     tree: &OwnedFd,

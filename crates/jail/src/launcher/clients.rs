@@ -168,3 +168,6 @@ impl Client {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod fuzz;

@@ -1,15 +1,16 @@
 //! From a request to a running daemon.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, Gid, MemfdFlags, Mode, OFlags, SealFlags, Uid};
 
+use super::host::limits_pids_per_namespace;
 use super::slot::{Slot, Stage, Tenant};
-use super::{Launcher, WorkshopClient, limits_pids_per_namespace, state, watchdog};
+use super::volumes::{Standing, named};
+use super::{Launcher, WorkshopClient, watchdog};
 use crate::enter::Orders;
 use crate::proto::{Answer, Failure, FailureKind, IdMode};
 use crate::spec::{Limits, Network, Spec};
@@ -35,16 +36,14 @@ const PUBLIC_TREES: [&str; 7] = [
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
 ];
 
-/// Connections that may wait until the daemon takes them.
-const SOCKET_BACKLOG: i32 = 1024;
-
 /// Size of /tmp where memory is not limited, and the least where it is, in bytes.
 const TMP_BYTES: u64 = 1 << 30;
 const TMP_BYTES_MIN: u64 = 64 << 20;
 
 impl Launcher {
     pub(super) fn create(&mut self, caller: Caller, spec: Spec) {
-        if let Err(failure) = self.admit(&spec) {
+        let admitted = self.admit(&spec).and_then(|()| Self::admit_volumes(&spec));
+        if let Err(failure) = admitted {
             return self.clients.send(caller, Answer::Failed(failure));
         }
         if let Some(status) = self.status(&spec.id) {
@@ -53,6 +52,10 @@ impl Launcher {
         if self.by_id.contains_key(&spec.id) || self.waits(&spec.id) {
             let failure = Failure::new(FailureKind::Conflict, "it is being created already");
             return self.clients.send(caller, Answer::Failed(failure));
+        }
+        if let Err(failure) = self.order_volumes(&spec) {
+            self.clients.send(caller, Answer::Failed(failure));
+            return self.close_unused_volumes();
         }
         let job = Box::new(Job { spec, caller });
         if job.spec.network == Network::Host {
@@ -76,11 +79,9 @@ impl Launcher {
         if !shaped {
             return invalid("the id is no UUID".to_owned());
         }
-        if spec.layers.len() + spec.binds.len() > frames::FRAME_FDS_MAX - 8 {
-            return invalid(format!(
-                "{} layers and trees are too many",
-                spec.layers.len()
-            ));
+        let fds = spec.layers.len() + spec.binds.len() + spec.volumes.len();
+        if fds > frames::FRAME_FDS_MAX - 8 {
+            return invalid(format!("{fds} layers, trees and volumes are too many"));
         }
         let foreign = spec.binds.iter().find(|bind| {
             !PUBLIC_TREES
@@ -138,10 +139,31 @@ impl Launcher {
                     self.order_disk(number, &mut slot, wanted);
                 }
             } else if slot.ready {
-                self.send_in(&mut slot);
+                match self.volumes_of(&job.spec) {
+                    Ok(Standing::Ready) => self.send_in(&mut slot),
+                    Ok(Standing::Awaited) => {}
+                    Err(failure) => self.refuse_claimed(&mut slot, failure),
+                }
             }
         }
         self.slots.insert(number, slot);
+    }
+
+    /// Refuses whom a slot was claimed for.
+    fn refuse_claimed(&mut self, slot: &mut Slot, failure: Failure) {
+        if let Stage::Claimed(job) = std::mem::replace(&mut slot.stage, Stage::Spent) {
+            self.by_id.remove(&job.spec.id);
+            self.sockets.remove(&job.spec.id);
+            self.refuse(&job, failure);
+        }
+        slot.kill();
+    }
+
+    pub(super) fn refuse_slot(&mut self, number: u32, failure: Failure) {
+        if let Some(mut slot) = self.slots.remove(&number) {
+            self.refuse_claimed(&mut slot, failure);
+            self.slots.insert(number, slot);
+        }
     }
 
     pub(super) fn order_disk(&mut self, number: u32, slot: &mut Slot, bytes: u64) {
@@ -149,7 +171,7 @@ impl Launcher {
             bytes,
             owner: slot.blank.base,
         };
-        match self.workshop.ask(&task, None) {
+        match self.workshop.ask(&task, &[]) {
             Ok(()) => {
                 slot.ordered_bytes = Some(bytes);
                 self.tasks.push_back(WorkshopClient::Slot(number));
@@ -163,22 +185,37 @@ impl Launcher {
 
     /// Gives the process its orders.
     fn send_in(&mut self, slot: &mut Slot) {
+        let Stage::Claimed(job) = &slot.stage else {
+            return;
+        };
+        let ids = slot.blank.user_namespace.as_fd();
+        let ids = (self.ids == IdMode::OwnRange).then_some(ids);
+        let volumes = match self.volume_trees(&job.spec, ids) {
+            Ok(volumes) => volumes,
+            Err(failure) => return self.refuse_claimed(slot, failure),
+        };
         let Stage::Claimed(job) = std::mem::replace(&mut slot.stage, Stage::Spent) else {
             return;
         };
-        match self.furnish(slot, &job.spec) {
-            Ok(tenant) => slot.stage = Stage::Entering(job, tenant),
+        match self.furnish(slot, &job.spec, volumes) {
+            Ok(tenant) => {
+                let names = named(&job.spec).map(|(name, _)| name.to_owned());
+                slot.mounted = Some((tenant.id.clone(), names.collect()));
+                slot.stage = Stage::Entering(job, tenant);
+            }
             Err(error) => {
-                self.by_id.remove(&job.spec.id);
-                let _ = fs::remove_dir_all(state::run_folder(&job.spec.id));
-                self.refuse_start(&job, &error.to_string());
-                slot.kill();
+                slot.stage = Stage::Claimed(job);
+                let kind = match error.kind() {
+                    io::ErrorKind::Unsupported => FailureKind::Unsupported,
+                    _ => FailureKind::Start,
+                };
+                self.refuse_claimed(slot, Failure::new(kind, error.to_string()));
             }
         }
     }
 
     /// Writes limits, collects what the sandbox is made of, and sends it all in.
-    fn furnish(&self, slot: &mut Slot, spec: &Spec) -> io::Result<Tenant> {
+    fn furnish(&self, slot: &mut Slot, spec: &Spec, volumes: Vec<OwnedFd>) -> io::Result<Tenant> {
         let mut unenforced = slot
             .blank
             .group
@@ -188,7 +225,10 @@ impl Launcher {
         if !kernel_pids && limits_pids_per_namespace() {
             unenforced.retain(|name| *name != "pids");
         }
-        let listener = listen(&spec.id).map_err(at("listen for the daemon"))?;
+        let listener = self
+            .sockets
+            .listen(&spec.id)
+            .map_err(at("listen for the daemon"))?;
         let boot = sealed_memory("boot", &serde_json::to_vec(&spec.boot)?)?;
         let log = log_file()?;
         let ids = (self.ids == IdMode::OwnRange).then(|| slot.blank.user_namespace.as_fd());
@@ -215,6 +255,11 @@ impl Launcher {
             let copy = mounts::sealed_copy(tree.as_fd(), ids);
             trees.push(copy.map_err(at("copy the mount of a host tree"))?);
         }
+        trees.extend(volumes);
+        if let Some(gpus) = spec.gpus {
+            trees.push(self.devices_with(gpus)?);
+        }
+        unenforced.extend(self.unenforced_volumes(spec));
         let default_bytes = self.options.disk_bytes;
         let orders = Orders {
             pid_max: spec.limits.pids.filter(|_| !kernel_pids),
@@ -236,6 +281,7 @@ impl Launcher {
                 .memory_bytes
                 .zip(watchdog::namespace_of(slot.blank.pid)),
             starved: false,
+            condemned: false,
             deleting: Vec::new(),
         })
     }
@@ -251,7 +297,13 @@ impl Launcher {
     }
 
     pub(super) fn refuse_start(&mut self, job: &Job, words: &str) {
-        let failure = Failure::new(FailureKind::Start, words);
+        self.refuse(job, Failure::new(FailureKind::Start, words));
+    }
+
+    /// Tells a caller that its sandbox does not come about, which belongs to no slot any more.
+    pub(super) fn refuse(&mut self, job: &Job, failure: Failure) {
+        self.drop_volumes(&job.spec.id);
+        self.close_unused_volumes();
         self.clients.send(job.caller, Answer::Failed(failure));
     }
 }
@@ -266,22 +318,14 @@ fn orders(spec: &Spec, tmpfs_bytes: Option<u64>) -> Orders {
     Orders {
         layers: spec.layers.len(),
         bind_targets: spec.binds.iter().map(|bind| bind.target.clone()).collect(),
+        volume_targets: spec.volumes.iter().map(|it| it.target.clone()).collect(),
+        own_devices: spec.gpus.is_some(),
         tmpfs_bytes: tmpfs_bytes.map(|default| disk_bytes.unwrap_or(default)),
         tmp_bytes: memory_bytes.map_or(TMP_BYTES, |memory| (memory / 2).max(TMP_BYTES_MIN)),
         pid_max: None,
         data_max_bytes: None,
         own_network: spec.network == Network::None,
     }
-}
-
-/// The socket of a sandbox's daemon: made outside, so that connecting works before the daemon runs
-/// and no path of it exists inside.
-fn listen(id: &str) -> io::Result<UnixListener> {
-    let folder = state::run_folder(id);
-    fs::create_dir(&folder)?;
-    let listener = UnixListener::bind(folder.join("execd.sock"))?;
-    rustix::net::listen(&listener, SOCKET_BACKLOG)?;
-    Ok(listener)
 }
 
 /// A small file in memory that nobody can change any more.

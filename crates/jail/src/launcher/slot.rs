@@ -25,6 +25,8 @@ pub(super) struct Slot {
     /// A disk of this size is being made.
     pub(super) ordered_bytes: Option<u64>,
     pub(super) stage: Stage,
+    /// The sandbox and the named volumes that were given to it.
+    pub(super) mounted: Option<(String, Vec<String>)>,
 }
 
 /// What a slot's process is at present.
@@ -56,6 +58,8 @@ pub(super) struct Tenant {
     pub(super) memory: Option<(u64, PathBuf)>,
     /// It was found holding more.
     pub(super) starved: bool,
+    /// It was ended because its daemon did not answer any more.
+    pub(super) condemned: bool,
     /// Who asked for its end.
     pub(super) deleting: Vec<Caller>,
 }
@@ -78,6 +82,7 @@ impl Slot {
             disk_file: None,
             ordered_bytes: None,
             stage: Stage::Spare,
+            mounted: None,
         }
     }
 
@@ -105,9 +110,14 @@ impl Slot {
         let signal = status
             .as_ref()
             .and_then(rustix::process::WaitIdStatus::terminating_signal);
-        let by_watchdog = matches!(&self.stage, Stage::Living(tenant) if tenant.starved);
+        let tenant = match &self.stage {
+            Stage::Living(tenant) => Some(tenant),
+            _ => None,
+        };
+        let by_watchdog = tenant.is_some_and(|tenant| tenant.starved);
         let starved = by_watchdog || self.blank.group.out_of_memory_kills() > 0;
         match (code, signal) {
+            (None, Some(9)) if tenant.is_some_and(|tenant| tenant.condemned) => Phase::Unresponsive,
             (Some(137), _) | (None, Some(9)) if starved => Phase::OutOfMemory,
             (Some(code), _) => Phase::Exited(code),
             (None, signal) => Phase::Signalled(signal.unwrap_or(0)),

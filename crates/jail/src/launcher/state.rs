@@ -1,20 +1,28 @@
-//! What the launcher keeps in the state directory: its lock, its socket, a folder per sandbox.
+//! What the launcher keeps in the state directory: its lock and its socket.
 
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use rustix::event::{Timespec, poll};
 use rustix::fs::{CWD, FlockOperation, MemfdFlags, Mode, SealFlags};
 
+use super::host::now_ms;
 use crate::{blank, mounts};
 
 /// The launcher's socket, relative to the state directory, which is its working directory: a path
 /// of any length would not fit a socket's address.
 pub(crate) const SOCKET: &str = "jail/launcher.sock";
-/// Where each sandbox has its folder.
-pub(crate) const RUN: &str = "run";
+
+/// How long a killed predecessor may take to end.
+const PREDECESSOR_MS: i64 = 8_000;
+/// How often its lock is tried meanwhile.
+const LOCK_KNOCK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 5_000_000,
+};
 
 /// The state directory, locked.
 #[derive(Debug)]
@@ -32,7 +40,7 @@ impl StateDirectory {
                 .mode(0o700)
                 .create(path.join(name))
         };
-        for name in ["", "jail", RUN, "disk"] {
+        for name in ["", "jail", "disk"] {
             private(Path::new(name))?;
         }
         fs::DirBuilder::new()
@@ -44,13 +52,13 @@ impl StateDirectory {
             .create(true)
             .append(true)
             .open("jail/lock")?;
-        rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
+        if !is_locked(&lock) {
             let words = format!(
                 "another launcher serves the state directory {}",
                 path.display()
             );
-            io::Error::new(io::ErrorKind::AddrInUse, words)
-        })?;
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, words));
+        }
         // Device and inode name the directory however it is reached; a copy of it is another one.
         let found = fs::metadata(".")?;
         let id = format!("{:x}-{:x}", found.dev(), found.ino());
@@ -60,16 +68,6 @@ impl StateDirectory {
     /// What control groups of this state directory are called after.
     pub(super) fn id(&self) -> &str {
         &self.id
-    }
-
-    /// Removes the folders of sandboxes that died with an earlier launcher.
-    pub(super) fn remove_orphans(&self) {
-        let Ok(entries) = fs::read_dir(RUN) else {
-            return;
-        };
-        for entry in entries.flatten() {
-            let _ = fs::remove_dir_all(entry.path());
-        }
     }
 
     pub(super) fn remove_socket(&self) {
@@ -86,9 +84,19 @@ impl StateDirectory {
     }
 }
 
-/// The folder of a sandbox.
-pub(super) fn run_folder(id: &str) -> PathBuf {
-    Path::new(RUN).join(id)
+/// Takes the lock. One that was killed keeps it until the kernel has taken down the mounts it held,
+/// which may take seconds; one that lives is reached by its socket, so nobody waits for that here.
+fn is_locked(lock: &File) -> bool {
+    let until_ms = now_ms() + PREDECESSOR_MS;
+    loop {
+        match rustix::fs::flock(lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return true,
+            Err(_) if now_ms() < until_ms => {
+                let _ = poll(&mut [], Some(&LOCK_KNOCK));
+            }
+            Err(_) => return false,
+        }
+    }
 }
 
 /// Copies a program into memory that nobody can change any more, so that all sandboxes share its

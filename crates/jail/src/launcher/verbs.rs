@@ -1,16 +1,14 @@
 //! What the launcher does when it is asked, and when its processes speak or end.
 
-use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use super::create::Caller;
 use super::slot::{Ended, Slot, Stage, Tenant};
-use super::{FAILURES_MAX, Launcher, WorkshopClient, state};
-use crate::disk::Disk;
-use crate::enter::StepError;
+use super::{FAILURES_MAX, Launcher, WorkshopClient};
+use crate::enter::{self, StepError};
 use crate::proto::{Answer, Failure, FailureKind, Phase, Request, Status};
-use crate::workshop::Task;
+use crate::workshop::{Made, Task};
 use crate::{blank, frames, log_ring};
 
 impl Launcher {
@@ -21,6 +19,7 @@ impl Launcher {
             Request::List => Answer::Sandboxes(self.list()),
             Request::Pause(id) => self.freeze(&id, true),
             Request::Resume(id) => self.freeze(&id, false),
+            Request::Condemn(id) => self.condemn(&id),
             Request::Delete(id) => match self.delete(caller, &id) {
                 Some(answer) => answer,
                 None => return,
@@ -30,6 +29,8 @@ impl Launcher {
                 Err(failure) => Answer::Failed(failure),
             },
             Request::Log(id) => self.log(&id),
+            Request::Volumes => self.list_volumes(),
+            Request::RemoveVolume(name) => self.remove_volume(&name),
             Request::Leave => {
                 self.leaving = true;
                 Answer::Done
@@ -66,16 +67,36 @@ impl Launcher {
         living.chain(ended).collect()
     }
 
+    /// The process of a sandbox, or why there is none.
+    fn process_of(&mut self, id: &str) -> Result<&mut Slot, Answer> {
+        let number = self.by_id.get(id);
+        let slot = number.and_then(|number| self.slots.get_mut(number));
+        slot.ok_or_else(|| match self.ended.contains_key(id) {
+            true => failed(FailureKind::Conflict, "it has ended"),
+            false => not_found(id),
+        })
+    }
+
+    /// Ends a sandbox whose daemon does not answer any more; its end is told when it is seen.
+    fn condemn(&mut self, id: &str) -> Answer {
+        let slot = match self.process_of(id) {
+            Ok(slot) => slot,
+            Err(answer) => return answer,
+        };
+        match &mut slot.stage {
+            Stage::Living(tenant) if !tenant.paused => tenant.condemned = true,
+            _ => return failed(FailureKind::Conflict, "it does not run"),
+        }
+        slot.kill();
+        // It does not get what it needs to die either while others have all of it.
+        slot.blank.group.kill();
+        Answer::Done
+    }
+
     fn freeze(&mut self, id: &str, frozen: bool) -> Answer {
-        let Some(slot) = self
-            .by_id
-            .get(id)
-            .and_then(|number| self.slots.get_mut(number))
-        else {
-            return match self.ended.contains_key(id) {
-                true => failed(FailureKind::Conflict, "it has ended"),
-                false => not_found(id),
-            };
+        let slot = match self.process_of(id) {
+            Ok(slot) => slot,
+            Err(answer) => return answer,
         };
         let Stage::Living(tenant) = &mut slot.stage else {
             return failed(FailureKind::Conflict, "it is not running yet");
@@ -96,7 +117,8 @@ impl Launcher {
     /// Ends a sandbox; the answer comes with the end of its process unless it is known now.
     fn delete(&mut self, caller: Caller, id: &str) -> Option<Answer> {
         if self.ended.remove(id).is_some() {
-            self.forget_folder(id);
+            self.sockets.remove(id);
+            self.drop_volumes(id);
             return Some(Answer::Done);
         }
         let waiting = self.waiting.iter().position(|job| job.spec.id == id);
@@ -132,7 +154,7 @@ impl Launcher {
         };
         let task = Task::Settle { base: ended.base };
         self.workshop
-            .ask(&task, Some(upper))
+            .ask(&task, &[upper.as_fd()])
             .map_err(|error| Failure::new(FailureKind::Start, error.to_string()))?;
         self.tasks.push_back(WorkshopClient::Caller(caller));
         Ok(())
@@ -163,9 +185,14 @@ impl Launcher {
                 self.assign();
             }
             Ok(Some((bytes, _))) => {
-                let words = serde_json::from_slice::<StepError>(&bytes)
-                    .map_or_else(|_| "it sent nonsense".to_owned(), |error| error.to_string());
-                self.failed_inside(number, &words);
+                let failed = serde_json::from_slice::<StepError>(&bytes).unwrap_or_else(|_| {
+                    StepError::new("speak", &io::ErrorKind::InvalidData.into())
+                });
+                let kind = match failed.step == enter::VOLUME_PLACE {
+                    true => FailureKind::MountPath,
+                    false => FailureKind::Start,
+                };
+                self.failed_inside(number, Failure::new(kind, failed.to_string()));
             }
             Ok(None) | Err(_) => {
                 let _ = rustix::event::epoll::delete(&self.epoll, &slot.blank.control);
@@ -180,6 +207,7 @@ impl Launcher {
         };
         slot.stage = match slot.stage {
             Stage::Entering(job, tenant) => {
+                self.keep_volumes(&tenant.id);
                 self.clients
                     .send(job.caller, Answer::Sandbox(tenant.living()));
                 Stage::Living(tenant)
@@ -190,19 +218,23 @@ impl Launcher {
     }
 
     /// A step failed inside; the process is about to exit.
-    fn failed_inside(&mut self, number: u32, words: &str) {
+    fn failed_inside(&mut self, number: u32, failure: Failure) {
         let Some(mut slot) = self.slots.remove(&number) else {
             return;
         };
         match std::mem::replace(&mut slot.stage, Stage::Spent) {
             Stage::Claimed(job) | Stage::Entering(job, _) => {
                 self.by_id.remove(&job.spec.id);
-                self.forget_folder(&job.spec.id);
-                self.refuse_start(&job, words);
+                self.sockets.remove(&job.spec.id);
+                // Its caller's own fault says nothing about this host.
+                let is_hosts = failure.kind == FailureKind::Start;
+                if is_hosts {
+                    self.note_failure(&failure.message);
+                }
+                self.refuse(&job, failure);
             }
-            Stage::Spare | Stage::Living(_) | Stage::Spent => {}
+            Stage::Spare | Stage::Living(_) | Stage::Spent => self.note_failure(&failure.message),
         }
-        self.note_failure(words);
         self.slots.insert(number, slot);
     }
 
@@ -220,7 +252,7 @@ impl Launcher {
             disk_file,
             ..
         } = slot;
-        self.free_disk(disk_file.as_ref());
+        self.let_go(std::iter::once(blank.mounts).chain(disk_file));
         if !blank.group.remove() {
             self.stale_groups.push(blank.group);
         }
@@ -235,6 +267,7 @@ impl Launcher {
                 self.bury(tenant, phase, blank.base);
             }
         }
+        self.close_unused_volumes();
     }
 
     fn bury(&mut self, mut tenant: Tenant, phase: Phase, base: u32) {
@@ -252,7 +285,8 @@ impl Launcher {
             );
             return;
         }
-        self.forget_folder(&tenant.id);
+        self.sockets.remove(&tenant.id);
+        self.drop_volumes(&tenant.id);
         for caller in callers {
             self.clients.send(caller, Answer::Done);
         }
@@ -272,19 +306,19 @@ impl Launcher {
         }
     }
 
-    fn deliver(&mut self, answer: Result<Option<Disk>, String>) {
+    fn deliver(&mut self, answer: Result<Made, String>) {
         match (self.tasks.pop_front(), answer) {
-            (Some(WorkshopClient::Slot(number)), Ok(Some(disk))) => {
+            (Some(WorkshopClient::Slot(number)), Ok(Made::Disk(disk))) => {
                 if let Some(slot) = self.slots.get_mut(&number) {
                     slot.disk = slot.ordered_bytes.take().map(|bytes| (disk.mount, bytes));
                     let old = slot.disk_file.replace(disk.file);
-                    self.free_disk(old.as_ref());
+                    self.let_go(old.into_iter());
                     self.go_on(number);
                 }
             }
             (Some(WorkshopClient::Slot(number)), answer) => {
                 let words = answer.err().unwrap_or_else(|| "no disk came".to_owned());
-                self.failed_inside(number, &words);
+                self.failed_inside(number, Failure::new(FailureKind::Start, words));
                 if let Some(slot) = self.slots.get(&number) {
                     slot.kill();
                 }
@@ -296,13 +330,23 @@ impl Launcher {
                 self.clients
                     .send(caller, failed(FailureKind::Start, &words));
             }
+            (Some(WorkshopClient::Volume(order)), answer) => {
+                let opened = answer.and_then(|made| match made {
+                    Made::Volume(opened, is_new) => Ok((opened, is_new)),
+                    _ => Err("no volume came".to_owned()),
+                });
+                self.volume_opened(order, opened);
+            }
             (Some(WorkshopClient::Nobody) | None, _) => {}
         }
     }
 
-    /// Has a disk's blocks given back by the workshop, which nobody waits for.
-    fn free_disk(&mut self, file: Option<&OwnedFd>) {
-        if file.is_some() && self.workshop.ask(&Task::Free, file).is_ok() {
+    /// Has mounts taken down and a disk's blocks given back by the workshop, which nobody waits
+    /// for. Ours are most likely closed before it is awake, so that it is the last to close them.
+    pub(super) fn let_go(&mut self, held: impl Iterator<Item = OwnedFd>) {
+        let held: Vec<_> = held.collect();
+        let fds: Vec<_> = held.iter().map(AsFd::as_fd).collect();
+        if !fds.is_empty() && self.workshop.ask(&Task::Free, &fds).is_ok() {
             self.tasks.push_back(WorkshopClient::Nobody);
         }
     }
@@ -319,10 +363,6 @@ impl Launcher {
             eprintln!("barchan-jail: {words}");
             words.clone_into(&mut self.last_failure);
         }
-    }
-
-    fn forget_folder(&self, id: &str) {
-        let _ = fs::remove_dir_all(state::run_folder(id));
     }
 }
 

@@ -14,6 +14,9 @@ use std::path::PathBuf;
 
 use rustix::process::{Pid, Signal};
 
+use super::Launcher;
+use super::slot::Slot;
+
 /// How often processes are looked at while a sandbox is watched.
 pub(super) const LOOK_MS: i64 = 200;
 
@@ -64,6 +67,29 @@ impl Holding {
     }
 }
 
+impl Launcher {
+    /// Whether memory is limited by looking rather than by the kernel.
+    pub(super) fn is_watching(&self) -> bool {
+        let (_, by_kernel, ..) = self.groups.can();
+        !by_kernel
+            && self
+                .slots
+                .values()
+                .any(|slot| slot.memory_limit().is_some())
+    }
+
+    pub(super) fn watch_memory(&mut self) {
+        if !self.is_watching() {
+            return;
+        }
+        let watched = self.slots.values().filter_map(Slot::memory_limit).collect();
+        let mut too_much = look(&watched);
+        for slot in self.slots.values_mut() {
+            slot.keep_within(&mut too_much);
+        }
+    }
+}
+
 /// The PID namespace of a process, as the kernel names it.
 pub(super) fn namespace_of(pid: i32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/ns/pid")).ok()
@@ -73,7 +99,7 @@ pub(super) fn namespace_of(pid: i32) -> Option<PathBuf> {
 ///
 /// A quick measure that counts shared pages once for each process comes first; only where that is
 /// too much does the kernel have to say who shares what with how many.
-pub(super) fn look(watched: &HashMap<PathBuf, u64>) -> HashMap<PathBuf, Holding> {
+fn look(watched: &HashMap<PathBuf, u64>) -> HashMap<PathBuf, Holding> {
     let mut members: HashMap<PathBuf, Vec<Pid>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let name = entry.file_name();

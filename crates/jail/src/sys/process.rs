@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use rustix::process::Pid;
@@ -18,6 +19,36 @@ pub enum Cloned {
         /// Readable once the process has ended.
         pidfd: OwnedFd,
     },
+}
+
+/// A child that has ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Reaped {
+    /// What its pid was.
+    pub pid: i32,
+    /// How it ended, as wait reports it.
+    pub status: i32,
+    /// What it and its waited-for descendants used.
+    pub usage: libc::rusage,
+}
+
+/// Takes a child that has ended, if there is one, whichever it is.
+///
+/// # Errors
+/// The kernel's; `ECHILD` when there are no children.
+pub fn reap_any() -> io::Result<Option<Reaped>> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: both targets live through the call; all-zero bytes are a valid rusage.
+    let (pid, usage) = unsafe {
+        let pid = libc::wait4(-1, &raw mut status, libc::WNOHANG, usage.as_mut_ptr());
+        (pid, usage.assume_init())
+    };
+    match pid {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(None),
+        pid => Ok(Some(Reaped { pid, status, usage })),
+    }
 }
 
 /// Splits this process in two as fork does, the child in the new namespaces that `flags` name and
@@ -71,6 +102,14 @@ const CHILD_STACK_BYTES: usize = 64 * 1024;
 /// # Errors
 /// The kernel's when no process can be made.
 pub fn spawn_sharing_memory<F: FnMut() -> i32>(child: &mut F) -> io::Result<Pid> {
+    spawn_into(0, child)
+}
+
+/// As [`spawn_sharing_memory`], the child in the new namespaces that `namespaces` names.
+///
+/// # Errors
+/// The kernel's when no process or namespace can be made.
+pub fn spawn_into<F: FnMut() -> i32>(namespaces: c_int, child: &mut F) -> io::Result<Pid> {
     extern "C" fn enter<F: FnMut() -> i32>(argument: *mut c_void) -> c_int {
         // SAFETY: `argument` is the `&mut F` below; the parent's thread stands still meanwhile, so
         // it is the only user, and F lives on that thread's stack until we exec or end.
@@ -86,7 +125,7 @@ pub fn spawn_sharing_memory<F: FnMut() -> i32>(child: &mut F) -> io::Result<Pid>
         libc::clone(
             enter::<F>,
             top.cast(),
-            libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD,
+            namespaces | libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD,
             std::ptr::from_mut(child).cast(),
         )
     };

@@ -2,3 +2,4 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod child;
+mod host_paths;

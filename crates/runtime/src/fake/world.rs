@@ -12,13 +12,21 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::Guest;
-use crate::{Capabilities, EndReason, ErrorKind, Limits, Observed, Phase, Plan, RuntimeError};
+use crate::{
+    Capabilities, EndReason, ErrorKind, Limits, NamedVolume, Observed, Phase, Plan, RuntimeError,
+};
 
 /// All there is.
 pub(super) struct World {
     pub(super) sandboxes: BTreeMap<SandboxId, Sandbox>,
     pub(super) images: BTreeSet<String>,
+    /// That were warmed up.
+    pub(super) warmed: BTreeSet<SandboxId>,
+    /// In which something is at work.
+    pub(super) busy: BTreeSet<SandboxId>,
     pub(super) failures: HashMap<&'static str, (ErrorKind, usize)>,
+    /// Named volumes by their names.
+    pub(super) volumes: BTreeMap<String, NamedVolume>,
 }
 
 /// One sandbox. When it is dropped, its program stops and its socket goes.
@@ -36,7 +44,10 @@ impl World {
         Self {
             sandboxes: BTreeMap::new(),
             images: BTreeSet::from([image.to_owned()]),
+            warmed: BTreeSet::new(),
+            busy: BTreeSet::new(),
             failures: HashMap::new(),
+            volumes: BTreeMap::new(),
         }
     }
 

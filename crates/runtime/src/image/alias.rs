@@ -13,8 +13,14 @@ pub struct Aliases {
 /// What the settings hold unless the operator writes others: a pattern, then the images to try in
 /// turn.
 pub const ALIASES_DEFAULT: [(&str, &[&str]); 6] = [
-    ("opensandbox/code-interpreter:*", &["data-science"]),
-    ("*/opensandbox/code-interpreter:*", &["data-science"]),
+    (
+        "opensandbox/code-interpreter:*",
+        &["code-interpreter", "data-science"],
+    ),
+    (
+        "*/opensandbox/code-interpreter:*",
+        &["code-interpreter", "data-science"],
+    ),
     ("python:*", &["data-science", "host"]),
     ("*/library/python:*", &["data-science", "host"]),
     ("{debian,ubuntu}:*", &["debian", "host"]),
@@ -70,11 +76,11 @@ mod tests {
     #[test]
     fn well_known_names_lead_to_local_images() {
         for (name, first) in [
-            ("opensandbox/code-interpreter:v1.1.0", "data-science"),
-            ("opensandbox/code-interpreter", "data-science"),
+            ("opensandbox/code-interpreter:v1.1.0", "code-interpreter"),
+            ("opensandbox/code-interpreter", "code-interpreter"),
             (
                 "registry.example:5000/opensandbox/code-interpreter:latest",
-                "data-science",
+                "code-interpreter",
             ),
             ("python:3.12-slim", "data-science"),
             ("ubuntu:24.04", "debian"),

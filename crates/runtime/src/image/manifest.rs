@@ -91,6 +91,9 @@ pub(super) fn shown(name: &str) -> String {
 }
 
 #[cfg(test)]
+mod fuzz;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

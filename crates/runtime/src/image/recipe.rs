@@ -193,6 +193,9 @@ fn mode_default() -> u32 {
 }
 
 #[cfg(test)]
+mod fuzz;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

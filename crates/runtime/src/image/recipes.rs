@@ -9,7 +9,11 @@ use crate::image::manifest::sha256;
 use crate::image::recipe::Recipe;
 
 /// The recipes that the program carries.
-pub const EMBEDDED: [(&str, &str); 3] = [
+pub const EMBEDDED: [(&str, &str); 4] = [
+    (
+        "code-interpreter",
+        include_str!("../../../../images/code-interpreter.toml"),
+    ),
     (
         "data-science",
         include_str!("../../../../images/data-science.toml"),

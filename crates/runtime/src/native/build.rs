@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use barchan_jail::guest::Boot;
-use barchan_jail::proto::{Answer, Phase, Request, Status};
+use barchan_jail::proto::{Answer, IdMode, Phase, Request, Status};
 use barchan_jail::spec::{Limits, Network, Spec};
 
-use super::{Native, from_failure, has_own_ranges, to_bind};
+use super::{Native, from_failure, to_bind};
 use crate::RuntimeError;
 use crate::image::{BuildJob, Builder, ImageError};
 
@@ -63,13 +63,14 @@ impl Native {
             id: id.to_owned(),
             layers,
             binds: binds.map(to_bind).collect(),
+            volumes: Vec::new(),
+            gpus: None,
             boot: Boot {
                 id: id.to_owned(),
                 entrypoint: vec!["/bin/sh".to_owned(), "-c".to_owned(), script],
                 env: BTreeMap::from([("PATH".to_owned(), job.base.path.clone())]),
                 cwd: "/".to_owned(),
-                memory_bytes: None,
-                cpu_millis: None,
+                ..Boot::default()
             },
             limits: Limits::default(),
             network: Network::Host,
@@ -122,7 +123,7 @@ impl Native {
     }
 
     async fn settle(&self, id: &str) -> Result<(), RuntimeError> {
-        if !has_own_ranges(&self.hello) {
+        if self.hello().ids != IdMode::OwnRange {
             return Ok(());
         }
         match self.ask(Request::Settle(id.to_owned())).await? {

@@ -232,7 +232,7 @@ fn limits(root: bool) -> Vec<Finding> {
                 .is_some_and(|list| list.split(',').any(|controller| controller == name))
         })
     };
-    let v2 = read("/sys/fs/cgroup/cgroup.controllers").unwrap_or_default();
+    let v2 = version_2_controllers();
     let found = |name: &'static str, title: &'static str, remedy: &str| {
         let kind = match (v1(name), v2.split_whitespace().any(|offer| offer == name)) {
             _ if !root => None,
@@ -267,6 +267,19 @@ fn limits(root: bool) -> Vec<Finding> {
             "start the server as root, or use a kernel of 6.14",
         )),
     ]
+}
+
+/// What groups of ours can have on a host with version 2 alone. In a container the top group is not
+/// the host's: it holds the container's processes, and hands on only what is on already.
+fn version_2_controllers() -> String {
+    let top = Path::new("/sys/fs/cgroup");
+    let nested = top.join("cgroup.type").exists();
+    let file = if nested {
+        "cgroup.subtree_control"
+    } else {
+        "cgroup.controllers"
+    };
+    std::fs::read_to_string(top.join(file)).unwrap_or_default()
 }
 
 /// Since 6.14 a PID namespace has a limit of its own, which needs no control group.

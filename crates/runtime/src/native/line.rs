@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use barchan_jail::proto::{Answer, Call, LINE_BYTES_MAX, Message, Request, Status};
+use barchan_jail::proto::{Answer, Call, LINE_BYTES_MAX, Message, Request};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -102,40 +102,40 @@ impl Line {
 }
 
 impl Heard {
-    /// The next event; `None` once the launcher is gone, when everybody who waited knows it too.
-    pub(super) async fn next(&mut self) -> Option<Status> {
-        loop {
-            match self.message().await {
-                None => {
-                    self.hang_up().await;
-                    return None;
-                }
-                Some(Message {
-                    seq: 0,
-                    answer: Answer::Sandbox(status),
-                }) => return Some(status),
-                Some(Message { seq, answer }) => {
-                    let waiting = self.ends.waiting.lock().ok();
-                    if let Some(sender) = waiting.and_then(|mut waiting| waiting.remove(&seq)) {
-                        let _ = sender.send(answer);
-                    }
-                }
-            }
+    /// What is said next; `None` once the launcher is gone, when everybody who waited knows it too.
+    pub(super) async fn next(&mut self) -> Option<Message> {
+        let message = self.message().await;
+        if message.is_none() {
+            self.hang_up().await;
+        }
+        message
+    }
+
+    /// Gives an answer to who waits for it.
+    pub(super) fn deliver(&self, message: Message) {
+        let waiting = self.ends.waiting.lock().ok();
+        let sender = waiting.and_then(|mut waiting| waiting.remove(&message.seq));
+        if let Some(sender) = sender {
+            let _ = sender.send(message.answer);
         }
     }
 
-    /// Waits for a call's answer while nobody else hears; an event meanwhile is in what a list
-    /// tells.
+    /// Waits for a call's answer while nobody else hears: `learn` does, of all that is said.
     pub(super) async fn during<T>(
         &mut self,
         call: impl Future<Output = Result<T, RuntimeError>>,
+        learn: impl Fn(&Message),
     ) -> Result<T, RuntimeError> {
         tokio::pin!(call);
         loop {
             tokio::select! {
                 answer = &mut call => return answer,
-                event = self.next() => if event.is_none() {
-                    return Err(lost("it ended while it was greeted"));
+                message = self.next() => match message {
+                    Some(message) => {
+                        learn(&message);
+                        self.deliver(message);
+                    }
+                    None => return Err(lost("it ended while it was greeted")),
                 },
             }
         }
@@ -150,7 +150,8 @@ impl Heard {
         }
     }
 
-    async fn hang_up(&self) {
+    /// Lets everybody who waits know that no answer will come.
+    pub(super) async fn hang_up(&self) {
         *self.ends.writer.lock().await = None;
         if let Ok(mut waiting) = self.ends.waiting.lock() {
             waiting.clear();

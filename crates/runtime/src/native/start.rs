@@ -1,5 +1,6 @@
 //! Finds the launcher of a state directory, or starts one.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::DirBuilderExt;
@@ -7,9 +8,10 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use barchan_jail::proto::{Answer, Hello, Request, VERSION};
+use barchan_jail::proto::{Answer, Hello, Message, Request, VERSION};
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
+use tokio::time::Instant;
 
 use super::line::{Heard, Line};
 use super::{Settings, from_failure, internal};
@@ -24,13 +26,64 @@ const START_MAX: Duration = Duration::from_secs(10);
 /// Bytes of the launcher's log that an error quotes.
 const LOG_TAIL_BYTES: usize = 2000;
 
-/// A line to a launcher of our version, and what it can do.
-pub(super) async fn connect(settings: &Settings) -> Result<(Line, Hello, Heard), RuntimeError> {
-    let line = Line::default();
-    let mut heard = line.connect(reach(settings).await?).await;
-    let hello = heard.during(line.call(Request::Hello)).await?;
-    match hello {
-        Answer::Hello(hello) if hello.version == VERSION => Ok((line, hello, heard)),
+/// Puts a launcher of our version on the line, and says what it can do. `learn` hears what else it
+/// says meanwhile.
+pub(super) async fn connect(
+    settings: &Settings,
+    line: &Line,
+    learn: impl Fn(&Message) + Sync,
+) -> Result<(Hello, Heard), RuntimeError> {
+    connect_until(settings, line, &learn, Instant::now() + START_MAX).await
+}
+
+async fn connect_until(
+    settings: &Settings,
+    line: &Line,
+    learn: &(dyn Fn(&Message) + Sync),
+    until: Instant,
+) -> Result<(Hello, Heard), RuntimeError> {
+    let (hello, mut heard) = loop {
+        let mut heard = line.connect(reach(settings).await?).await;
+        match heard.during(line.call(Request::Hello), &learn).await {
+            Ok(hello) => break (hello, heard),
+            // One that was killed takes connections until the kernel is done with it.
+            Err(_) if Instant::now() < until => tokio::time::sleep(KNOCK).await,
+            Err(error) => return Err(error),
+        }
+    };
+    match judge(hello) {
+        Ok(hello) if !follows(&hello, settings) && Instant::now() < until => {
+            // Only one that has nothing to lose gives way to one with the new settings.
+            let idle = heard.during(line.call(Request::List), &learn).await;
+            if matches!(idle, Ok(Answer::Sandboxes(all)) if all.is_empty()) {
+                let _ = heard.during(line.call(Request::Leave), &learn).await;
+                heard.hang_up().await;
+                return Box::pin(connect_until(settings, line, learn, until)).await;
+            }
+            tracing::warn!(
+                "the launcher keeps the host paths that it was started with, until its sandboxes \
+                 are deleted and the server starts anew"
+            );
+            Ok((hello, heard))
+        }
+        Ok(hello) => Ok((hello, heard)),
+        Err(error) => {
+            heard.hang_up().await;
+            Err(error)
+        }
+    }
+}
+
+/// Whether a launcher allows what these settings do.
+fn follows(hello: &Hello, settings: &Settings) -> bool {
+    let wanted = settings.host_paths.as_ref();
+    wanted.is_none_or(|wanted| hello.host_paths == *wanted)
+}
+
+/// Whether a launcher that greets so can be worked with.
+fn judge(greeting: Answer) -> Result<Hello, RuntimeError> {
+    match greeting {
+        Answer::Hello(hello) if hello.version == VERSION => Ok(hello),
         Answer::Hello(hello) => Err(RuntimeError::new(
             ErrorKind::Unavailable,
             format!(
@@ -43,11 +96,6 @@ pub(super) async fn connect(settings: &Settings) -> Result<(Line, Hello, Heard),
         Answer::Failed(failure) => Err(from_failure(failure)),
         other => Err(internal(&format!("the launcher greeted with {other:?}"))),
     }
-}
-
-/// Puts another launcher on the line in place of one that died.
-pub(super) async fn reconnect(settings: &Settings, line: &Line) -> Result<Heard, RuntimeError> {
-    Ok(line.connect(reach(settings).await?).await)
 }
 
 async fn reach(settings: &Settings) -> Result<UnixStream, RuntimeError> {
@@ -92,6 +140,9 @@ fn spawn(settings: &Settings, jail: &Path) -> Result<Child, RuntimeError> {
         .append(true)
         .open(jail.join("launcher.log"));
     let log = log.map_err(|error| internal(&format!("open the launcher's log: {error}")))?;
+    // The launcher gets them here and from nobody later: it does not trust who asks it.
+    let host_paths = settings.host_paths.iter().flatten();
+    let host_paths = host_paths.flat_map(|path| [OsStr::new("--host-path"), path.as_os_str()]);
     Command::new(&settings.jail)
         .arg("--state")
         .arg(&settings.state)
@@ -99,6 +150,9 @@ fn spawn(settings: &Settings, jail: &Path) -> Result<Child, RuntimeError> {
         .arg(&settings.execd)
         .args(["--blanks", &settings.blanks.to_string()])
         .args(["--disk-bytes", &settings.disk_bytes.to_string()])
+        .arg("--devices")
+        .arg(&settings.devices)
+        .args(host_paths)
         .env_clear()
         .env(
             "PATH",

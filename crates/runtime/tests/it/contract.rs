@@ -58,6 +58,10 @@ impl World {
             entrypoint: entrypoint.iter().map(|word| (*word).to_owned()).collect(),
             env: BTreeMap::new(),
             limits: Limits::default(),
+            pre_start: None,
+            periodic: Vec::new(),
+            volumes: Vec::new(),
+            gpus: None,
         }
     }
 

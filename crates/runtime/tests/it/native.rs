@@ -1,8 +1,13 @@
 //! Sandboxes on this host, made by the real launcher.
 
 mod escape;
+mod gpus;
+mod hooks;
+mod isolated;
 mod orphans;
 mod rootless;
 mod start;
 mod traces;
+mod volumes;
+mod wedge;
 pub(crate) mod world;

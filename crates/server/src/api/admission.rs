@@ -1,18 +1,21 @@
 //! Pure. Whether a request for a sandbox can be granted, and what it means when it can.
 
+mod hooks;
+mod pooled;
 mod resources;
+mod volumes;
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use barchan_runtime::{Capabilities, Limits};
-use barchan_wire::lifecycle::create::{KEPT_EXTENSIONS, POOL_REF, RENEW_ON_ACCESS};
+use barchan_wire::lifecycle::create::{IDLE_TIMEOUT, KEPT_EXTENSIONS, RENEW_ON_ACCESS};
 use barchan_wire::lifecycle::{CreateSandbox, Platform, code, metadata};
 use barchan_wire::secret::Secret;
-use serde_json::{Map, Value};
 
 use super::errors::Refusal;
 use crate::lifecycle::Draft;
-use crate::lifecycle::state::Origin;
+use crate::lifecycle::state::{Allotment, Origin};
 
 /// Longest single text a program can be given, and all of them together, in bytes (what Linux
 /// passes on at a start).
@@ -43,12 +46,20 @@ const GUARD_NAMES: [&str; 11] = [
 pub(crate) struct Admission {
     /// Longest time to live that may be asked for, in seconds.
     pub(crate) timeout_s_max: Option<u64>,
+    /// How long a sandbox may go unused whose caller does not say, in seconds.
+    pub(crate) idle_timeout_s: Option<u64>,
     /// Limits of sandboxes whose caller sets none.
     pub(crate) default: Limits,
     /// The largest limits a caller may set.
     pub(crate) max: Limits,
     /// Whether a limit that the host cannot enforce is refused.
     pub(crate) strict: bool,
+    /// Whether any path of the host may be mounted.
+    pub(crate) has_host_paths: bool,
+    /// The size of a named volume whose caller sets none, in bytes.
+    pub(crate) volume_default_bytes: u64,
+    /// The largest size that a caller may set, in bytes.
+    pub(crate) volume_bytes_max: Option<u64>,
     /// The processor of this host as the wire names it.
     pub(crate) arch: &'static str,
 }
@@ -60,6 +71,43 @@ impl Admission {
         asked: CreateSandbox,
         host: &Capabilities,
     ) -> Result<Draft, Refusal> {
+        let wishes = self.wishes(&asked)?;
+        self.platform(asked.platform.as_ref())?;
+        offered(&asked)?;
+        let image = asked.image.map(|image| image.uri).unwrap_or_default();
+        plain("the image's name", &image, IMAGE_BYTES_MAX)?;
+        let entrypoint = asked.entrypoint.unwrap_or_default();
+        check_entrypoint(&entrypoint)?;
+        let env = environment(asked.env, &entrypoint)?;
+        let (pre_start, periodic) = hooks::hooks(asked.lifecycle)?;
+        let resources = asked.resource_limits.unwrap_or_default();
+        let limits = self.limits(&resources, host)?;
+        let gpus = resources::gpus(&resources, host)?;
+        let volumes = self.volumes(asked.volumes, host)?;
+        let platform = asked.platform.map(|Platform { os, arch }| (os, arch));
+        Ok(Draft {
+            origin: Origin {
+                image,
+                entrypoint,
+                platform,
+                extensions: wishes.extensions,
+                idle_timeout_s: wishes.idle_timeout_s,
+                renew_on_access_s: wishes.renew_on_access_s,
+                pool: None,
+                volumes,
+            },
+            metadata: wishes.metadata,
+            timeout_s: wishes.timeout_s,
+            env,
+            limits,
+            pre_start,
+            periodic,
+            gpus,
+        })
+    }
+
+    /// What holds for every sandbox, however it comes about.
+    fn wishes(&self, asked: &CreateSandbox) -> Result<Allotment, Refusal> {
         for (key, value) in &asked.metadata {
             metadata::check(key, value).map_err(|fault| {
                 let shown: String = key.chars().take(64).collect();
@@ -68,28 +116,14 @@ impl Admission {
             })?;
         }
         self.timeout(asked.timeout_s)?;
-        self.platform(asked.platform.as_ref())?;
-        offered(&asked)?;
-        volumes(&asked.volumes)?;
-        let extensions = extensions(asked.extensions)?;
-        let image = asked.image.map(|image| image.uri).unwrap_or_default();
-        plain("the image's name", &image, IMAGE_BYTES_MAX)?;
-        let entrypoint = asked.entrypoint.unwrap_or_default();
-        check_entrypoint(&entrypoint)?;
-        let env = environment(asked.env, &entrypoint)?;
-        let limits = self.limits(&asked.resource_limits.unwrap_or_default(), host)?;
-        let platform = asked.platform.map(|Platform { os, arch }| (os, arch));
-        Ok(Draft {
-            origin: Origin {
-                image,
-                entrypoint,
-                platform,
-                extensions,
-            },
-            metadata: asked.metadata,
+        let renew_on_access_s = seconds(&asked.extensions, RENEW_ON_ACCESS, 300..=86_400)?;
+        let idle_timeout_s = seconds(&asked.extensions, IDLE_TIMEOUT, 60..=31_536_000)?;
+        Ok(Allotment {
+            metadata: asked.metadata.clone(),
             timeout_s: asked.timeout_s,
-            env,
-            limits,
+            extensions: kept(&asked.extensions),
+            idle_timeout_s: idle_timeout_s.or(self.idle_timeout_s),
+            renew_on_access_s,
         })
     }
 
@@ -123,14 +157,6 @@ impl Admission {
 
 /// Refuses what only other servers of this API do.
 fn offered(asked: &CreateSandbox) -> Result<(), Refusal> {
-    if asked
-        .extensions
-        .get(POOL_REF)
-        .is_some_and(|name| !name.trim().is_empty())
-    {
-        let message = "this server has no pools: leave extensions.poolRef out";
-        return Err(Refusal::new(400, code::UNSUPPORTED_POOL_REF, message));
-    }
     if asked.template_id.is_some() {
         let message = "this server has no templates: name an image and an entrypoint";
         return Err(Refusal::new(400, code::INVALID_ENTRYPOINT, message));
@@ -141,7 +167,6 @@ fn offered(asked: &CreateSandbox) -> Result<(), Refusal> {
         return Err(Refusal::new(404, code::SNAPSHOT_NOT_FOUND, message));
     }
     for (present, name) in [
-        (asked.lifecycle.is_some(), "lifecycle hooks"),
         (
             asked.secure_access,
             "secureAccess; every port needs the endpoint's token already",
@@ -160,35 +185,36 @@ fn offered(asked: &CreateSandbox) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn volumes(volumes: &[Map<String, Value>]) -> Result<(), Refusal> {
-    let Some(volume) = volumes.first() else {
-        return Ok(());
+/// The seconds of an extension.
+fn seconds(
+    asked: &BTreeMap<String, String>,
+    name: &str,
+    allowed: RangeInclusive<u64>,
+) -> Result<Option<u64>, Refusal> {
+    let Some(text) = asked.get(name) else {
+        return Ok(None);
     };
-    if volume.contains_key("host") {
-        let message = "no host path may be mounted into a sandbox";
-        return Err(Refusal::new(400, code::HOST_PATH_NOT_ALLOWED, message));
-    }
-    Err(Refusal::new(
-        400,
-        code::UNSUPPORTED_VOLUME,
-        "this server has no volumes",
-    ))
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let seconds: Option<u64> = digits.then(|| text.parse().ok()).flatten();
+    seconds
+        .filter(|seconds| allowed.contains(seconds))
+        .map(Some)
+        .ok_or_else(|| {
+            let (least, most) = (allowed.start(), allowed.end());
+            Refusal::parameter(format!(
+                "extensions.{name} must be {least} to {most} seconds"
+            ))
+        })
 }
 
-/// Those that are kept and shown; others without a meaning here are dropped.
-fn extensions(asked: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Refusal> {
-    if let Some(text) = asked.get(RENEW_ON_ACCESS) {
-        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        let seconds: Option<u64> = digits.then(|| text.parse().ok()).flatten();
-        if !seconds.is_some_and(|seconds| (300..=86_400).contains(&seconds)) {
-            let message = format!("extensions.{RENEW_ON_ACCESS} must be 300 to 86400 seconds");
-            return Err(Refusal::parameter(message));
-        }
-    }
-    Ok(asked
-        .into_iter()
-        .filter(|(key, _)| key.starts_with(KEPT_EXTENSIONS))
-        .collect())
+/// Those that are shown again; others are acted upon, or have no meaning here and are dropped.
+fn kept(asked: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let is_kept = |key: &String| {
+        key.starts_with(KEPT_EXTENSIONS) || key == RENEW_ON_ACCESS || key == IDLE_TIMEOUT
+    };
+    let kept = asked.iter().filter(|(key, _)| is_kept(key));
+    kept.map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
 }
 
 fn check_entrypoint(entrypoint: &[String]) -> Result<(), Refusal> {

@@ -12,6 +12,7 @@ use subtle::ConstantTimeEq;
 use super::errors::Refusal;
 
 /// Checks keys and tokens.
+#[derive(Clone)]
 pub(crate) struct Gate {
     /// `None` when the operator asks for no key.
     key: Option<Secret>,
@@ -22,6 +23,11 @@ pub(crate) struct Gate {
 impl Gate {
     pub(crate) fn new(key: Option<Secret>, seed: Secret) -> Self {
         Self { key, seed }
+    }
+
+    /// The same tokens behind another key.
+    pub(crate) fn with_key(&self, key: Option<Secret>) -> Self {
+        Self::new(key, self.seed.clone())
     }
 
     /// The token that opens one sandbox's ports.

@@ -4,28 +4,26 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::time::Duration;
 
+use barchan_daemon::payload::Payload;
 use barchan_wire::lifecycle::error::Faults;
 use barchan_wire::lifecycle::{ValidationBody, code};
 use barchan_wire::limits::REQUEST_BODY_BYTES_MAX;
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Request};
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Body as _;
 use serde_json::{Value, json};
 
 use super::errors::Refusal;
 
-/// Most bytes of a body that are taken before a body that is too large is refused.
-const DISCARDED_BYTES_MAX: usize = 64 * 1024 * 1024;
-
 /// Reads a JSON body. A body of another type counts as JSON that is no object; no body at all is
 /// `None`.
 pub(super) async fn read_json(
-    request: Request<Incoming>,
+    request: Request<Payload>,
     wait: Duration,
 ) -> Result<Option<Value>, Refusal> {
     let (head, body) = request.into_parts();
-    let bytes = read(&head.headers, body, wait).await?;
+    let bytes = read(&head.headers, body, wait, REQUEST_BODY_BYTES_MAX).await?;
     if bytes.is_empty() {
         return Ok(None);
     }
@@ -37,15 +35,23 @@ pub(super) async fn read_json(
         .map_err(|error| not_json(&error).into())
 }
 
-async fn read(headers: &HeaderMap, body: Incoming, wait: Duration) -> Result<Bytes, Refusal> {
+/// Reads a body of at most so many bytes.
+pub(super) async fn read(
+    headers: &HeaderMap,
+    body: Payload,
+    wait: Duration,
+    bytes_max: usize,
+) -> Result<Bytes, Refusal> {
     let announced = headers
         .get(CONTENT_LENGTH)
         .and_then(|it| it.to_str().ok()?.parse().ok());
-    let is_small = announced.is_none_or(|length: u64| length <= REQUEST_BODY_BYTES_MAX as u64);
+    if announced.is_some_and(|length: u64| length > bytes_max as u64) {
+        return Err(too_large(bytes_max));
+    }
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }
-    tokio::time::timeout(wait, collect(body, is_small))
+    tokio::time::timeout(wait, collect(body, bytes_max))
         .await
         .unwrap_or_else(|_| {
             let message = format!("the body did not arrive within {} s", wait.as_secs());
@@ -53,34 +59,23 @@ async fn read(headers: &HeaderMap, body: Incoming, wait: Duration) -> Result<Byt
         })
 }
 
-/// Keeps a body that is small enough. Of one that is not, so much more is taken and thrown away:
-/// a caller that writes before it reads would else find a closed connection instead of an answer.
-async fn collect(mut body: Incoming, is_small: bool) -> Result<Bytes, Refusal> {
+async fn collect(mut body: Payload, bytes_max: usize) -> Result<Bytes, Refusal> {
     let mut whole = BytesMut::new();
-    let mut total = 0;
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
         let broken = |_| Refusal::new(400, code::BAD_REQUEST, "the body broke off");
         let Ok(data) = frame.map_err(broken)?.into_data() else {
             continue;
         };
-        total += data.len();
-        if is_small && total <= REQUEST_BODY_BYTES_MAX {
-            whole.extend_from_slice(&data);
-        } else if total > DISCARDED_BYTES_MAX {
-            return Err(too_large());
-        } else {
-            whole = BytesMut::new();
+        if whole.len() + data.len() > bytes_max {
+            return Err(too_large(bytes_max));
         }
+        whole.extend_from_slice(&data);
     }
-    if is_small && total <= REQUEST_BODY_BYTES_MAX {
-        Ok(whole.freeze())
-    } else {
-        Err(too_large())
-    }
+    Ok(whole.freeze())
 }
 
-fn too_large() -> Refusal {
-    let message = format!("a body may have {REQUEST_BODY_BYTES_MAX} bytes at most");
+fn too_large(bytes_max: usize) -> Refusal {
+    let message = format!("a body may have {bytes_max} bytes at most");
     Refusal::new(413, code::BODY_TOO_LARGE, message)
 }
 

@@ -1,9 +1,9 @@
 //! The entrypoint's output, and what this server does not have.
 
+use barchan_daemon::payload::Payload;
 use barchan_wire::lifecycle::code;
 use barchan_wire::lifecycle::error::Faults;
 use http::{HeaderName, HeaderValue, Request, Response};
-use hyper::body::Incoming;
 use serde_json::json;
 
 use super::Api;
@@ -21,7 +21,7 @@ impl Api {
     pub(super) async fn logs(
         &self,
         place: &Place,
-        request: &Request<Incoming>,
+        request: &Request<Payload>,
     ) -> Result<Response<Body>, Refusal> {
         let query = Query::read(request.uri().query());
         let mut faults = Faults::default();
@@ -82,7 +82,6 @@ impl Api {
                 code::SNAPSHOT_NOT_IMPLEMENTED,
                 "this server takes no snapshots",
             ),
-            Missing::Pools => (501, code::POOL_NOT_SUPPORTED, "this server has no pools"),
             Missing::Templates => (
                 501,
                 code::TEMPLATE_NOT_SUPPORTED,

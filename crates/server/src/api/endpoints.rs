@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use barchan_daemon::payload::Payload;
 use barchan_wire::lifecycle::error::{Faults, ValidationBody};
 use barchan_wire::lifecycle::{Endpoint, code, lax};
 use barchan_wire::secret::Secret;
 use http::{Request, Response};
-use hyper::body::Incoming;
 use serde_json::json;
 
 use super::Api;
 use super::errors::Refusal;
+use super::links::{Port, Purpose};
+use super::proxy::{self, LINKS};
 use super::query::Query;
 use super::reply::{self, Body};
 use super::routes::Place;
@@ -26,7 +28,7 @@ impl Api {
     pub(super) fn endpoint(
         &self,
         place: &Place,
-        request: &Request<Incoming>,
+        request: &Request<Payload>,
     ) -> Result<Response<Body>, Refusal> {
         let query = Query::read(request.uri().query());
         let mut faults = Faults::default();
@@ -35,30 +37,81 @@ impl Api {
         let expires = query.integer("expires", 0, i64::MAX, &mut faults);
         let port = faults.or(port)?.unwrap_or_default();
         let port = in_range(port)?;
-        match (expires, through_server) {
-            (Some(_), Some(true)) => {
-                return Err(Refusal::parameter(
-                    "use_server_proxy and expires exclude each other",
-                ));
-            }
-            (Some(_), _) => {
-                let message = "this server does not sign addresses; use the endpoint's headers";
-                return Err(Refusal::new(400, code::API_NOT_SUPPORTED, message));
-            }
-            (None, _) => {}
+        self.offer_port(port)?;
+        if expires.is_some() && through_server == Some(true) {
+            let message = "use_server_proxy and expires exclude each other";
+            return Err(Refusal::parameter(message));
         }
+        let until = expires.map(|until| self.until(until)).transpose()?;
+        let by_host = by_host(query.last("form"))?;
         let id = id(place)?;
         self.lifecycle.reachable(&id).map_err(no_endpoint)?;
         let base = if place.is_v1 { "/v1" } else { "" };
         let host = self.host_of(request);
+        if let Some(until) = until {
+            let port = Port { id: &id, port };
+            let signature = self.links.sign(Purpose::Link, port, until);
+            let endpoint = match self.own_host_of(port, &host, by_host)? {
+                Some(own) => format!("{own}{LINKS}{signature}"),
+                None => format!(
+                    "{host}{base}/sandboxes/{id}/signed/{}/{signature}",
+                    port.port
+                ),
+            };
+            let headers = None;
+            return Ok(reply::json(200, &Endpoint { endpoint, headers }));
+        }
+        let endpoint = match by_host {
+            Some(true) => self.own_host_of(Port { id: &id, port }, &host, by_host)?,
+            _ => None,
+        };
+        let endpoint =
+            endpoint.unwrap_or_else(|| format!("{host}{base}/sandboxes/{id}/proxy/{port}"));
         let token = Secret::new(self.gate.token(&id));
-        Ok(reply::json(
-            200,
-            &Endpoint {
-                endpoint: format!("{host}{base}/sandboxes/{id}/proxy/{port}"),
-                headers: Some(BTreeMap::from([(TOKEN_HEADER.to_owned(), token)])),
-            },
-        ))
+        let headers = Some(BTreeMap::from([(TOKEN_HEADER.to_owned(), token)]));
+        Ok(reply::json(200, &Endpoint { endpoint, headers }))
+    }
+
+    /// A moment that is yet to come.
+    fn until(&self, seconds: i64) -> Result<u64, Refusal> {
+        let until = u64::try_from(seconds).unwrap_or_default();
+        if until > self.seconds() {
+            return Ok(until);
+        }
+        let message =
+            format!("expires must lie after now, in seconds since 1970: {seconds} does not");
+        Err(Refusal::parameter(message))
+    }
+
+    /// The host of its own that a port has, unless the caller asks for the other form or there is
+    /// no such host where it is.
+    fn own_host_of(
+        &self,
+        Port { id, port }: Port<'_>,
+        host: &str,
+        by_host: Option<bool>,
+    ) -> Result<Option<String>, Refusal> {
+        if by_host == Some(false) {
+            return Ok(None);
+        }
+        let domain = self.proxy.domain.as_ref();
+        match proxy::host_address(id.as_str(), port, host, domain) {
+            None if by_host == Some(true) => Err(Refusal::parameter(
+                "ports have host names of their own below `server.domain`, which is not set, or on \
+                 the machine that calls this server by `localhost`",
+            )),
+            own => Ok(own),
+        }
+    }
+}
+
+/// Whether the caller wants a host of its own or a path of this one.
+fn by_host(form: Option<&str>) -> Result<Option<bool>, Refusal> {
+    match form {
+        None => Ok(None),
+        Some("host") => Ok(Some(true)),
+        Some("path") => Ok(Some(false)),
+        Some(_) => Err(Refusal::parameter("form is `host` or `path`")),
     }
 }
 

@@ -1,10 +1,11 @@
 //! What is answered when a request is refused.
 
-use barchan_runtime::ErrorKind;
+use barchan_runtime::{ErrorKind, VolumeFault};
 use barchan_wire::lifecycle::{ErrorBody, ValidationBody, code};
-use http::header::{ALLOW, RETRY_AFTER};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, Method, Response};
 
+use super::pages;
 use super::reply::{self, Body};
 use crate::lifecycle::{LifecycleError, Verb};
 
@@ -62,6 +63,20 @@ impl Refusal {
         refusal
     }
 
+    /// Says that another try may succeed after so many seconds.
+    pub(super) fn retry_after(mut self, seconds: u64) -> Self {
+        self.0.header = Some((RETRY_AFTER, HeaderValue::from(seconds.max(1))));
+        self
+    }
+
+    /// What it says.
+    pub(super) fn message(&self) -> String {
+        match &self.0.body {
+            Refused::Error(body) => body.message.clone(),
+            Refused::Invalid(body) => serde_json::to_string(body).unwrap_or_default(),
+        }
+    }
+
     fn detailed(status: u16, code: &str, message: &str, detail: &str) -> Self {
         let mut body = ErrorBody::new(code, message);
         body.detail = Some(detail.to_owned());
@@ -87,7 +102,6 @@ impl Refusal {
         self.0.status
     }
 
-    #[cfg(test)]
     pub(super) fn code(&self) -> &str {
         match &self.0.body {
             Refused::Error(body) => &body.code,
@@ -112,6 +126,25 @@ impl Refusal {
     }
 }
 
+impl Refusal {
+    /// The same as a page for people.
+    pub(super) fn into_page(self) -> Response<Body> {
+        let (code, message) = match &self.0.body {
+            Refused::Error(body) => (body.code.as_str(), body.message.as_str()),
+            Refused::Invalid(_) => return self.into_response(),
+        };
+        let page = pages::page(self.0.status, code, message);
+        let mut response = reply::html(self.0.status, page);
+        let policy = HeaderValue::from_static(pages::POLICY);
+        response.headers_mut().extend([
+            (CONTENT_SECURITY_POLICY, policy),
+            (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        ]);
+        response.headers_mut().extend(self.0.header);
+        response
+    }
+}
+
 impl From<ValidationBody> for Refusal {
     fn from(body: ValidationBody) -> Self {
         Self(Box::new(Inner {
@@ -125,13 +158,19 @@ impl From<ValidationBody> for Refusal {
 impl From<LifecycleError> for Refusal {
     fn from(error: LifecycleError) -> Self {
         let (status, code) = match &error {
-            LifecycleError::NotFound(_) => (404, code::SANDBOX_NOT_FOUND),
+            LifecycleError::NotFound(_) | LifecycleError::Gone { .. } => {
+                (404, code::SANDBOX_NOT_FOUND)
+            }
             LifecycleError::NotRunning { .. } => (409, code::NOT_RUNNING),
             LifecycleError::NotPaused { .. } => (409, code::NOT_PAUSED),
             LifecycleError::NeverExpires(_) => (409, code::INVALID_EXPIRATION),
             LifecycleError::Past => (400, code::INVALID_EXPIRATION),
             LifecycleError::Full(_) => (429, code::LIMIT_REACHED),
+            LifecycleError::NoPool(_) => (404, code::POOL_NOT_FOUND),
+            LifecycleError::PoolExists(_) => (409, code::POOL_ALREADY_EXISTS),
+            LifecycleError::PoolExhausted { .. } => (429, code::POOL_CAPACITY_EXHAUSTED),
             LifecycleError::Runtime { verb, source } => by_runtime(*verb, source.kind),
+            LifecycleError::Volumes(source) => by_runtime(Verb::Reach, source.kind),
             LifecycleError::Late { verb, .. } => (500, failed(*verb)),
             LifecycleError::Store(_) => (500, code::INTERNAL_ERROR),
             LifecycleError::Stopping => (503, code::RUNTIME_UNAVAILABLE),
@@ -139,11 +178,12 @@ impl From<LifecycleError> for Refusal {
         if status >= 500 {
             tracing::error!(%error, code, "a request failed");
         }
-        let mut refusal = Self::new(status, code, error.to_string());
-        if matches!(status, 429 | 503) {
-            refusal.0.header = Some((RETRY_AFTER, HeaderValue::from_static("1")));
+        let refusal = Self::new(status, code, error.to_string());
+        match (status, error) {
+            (_, LifecycleError::PoolExhausted { wait, .. }) => refusal.retry_after(wait.as_secs()),
+            (429 | 503, _) => refusal.retry_after(1),
+            _ => refusal,
         }
-        refusal
     }
 }
 
@@ -155,7 +195,22 @@ fn by_runtime(verb: Verb, kind: ErrorKind) -> (u16, &'static str) {
         ErrorKind::Unsupported => (501, code::API_NOT_SUPPORTED),
         ErrorKind::Conflict => (409, code::NOT_RUNNING),
         ErrorKind::Unavailable => (500, code::RUNTIME_UNAVAILABLE),
+        ErrorKind::Volume(fault) => by_volume(verb, fault),
         ErrorKind::StartFailed | ErrorKind::Internal => (500, failed(verb)),
+    }
+}
+
+fn by_volume(verb: Verb, fault: VolumeFault) -> (u16, &'static str) {
+    match fault {
+        VolumeFault::HostPathNotAllowed => (400, code::HOST_PATH_NOT_ALLOWED),
+        VolumeFault::HostPathNotFound => (400, code::HOST_PATH_NOT_FOUND),
+        VolumeFault::HostPathNotMade => (500, code::HOST_PATH_CREATE_FAILED),
+        VolumeFault::NotFound if verb == Verb::Create => (400, code::VOLUME_NOT_FOUND),
+        VolumeFault::NotFound => (404, code::VOLUME_NOT_FOUND),
+        VolumeFault::Unusable => (500, code::VOLUME_UNUSABLE),
+        VolumeFault::InUse => (409, code::VOLUME_IN_USE),
+        VolumeFault::SubPath => (400, code::INVALID_SUB_PATH),
+        VolumeFault::MountPath => (400, code::INVALID_MOUNT_PATH),
     }
 }
 

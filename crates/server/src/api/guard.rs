@@ -1,15 +1,17 @@
 //! Keeps web pages of foreign origins out, and requests that have two readings.
 
-use http::header::{CONNECTION, HOST, ORIGIN, UPGRADE};
+use http::header::{CONNECTION, HOST, HeaderValue, ORIGIN, TRANSFER_ENCODING, UPGRADE};
 use http::uri::Authority;
 use http::{HeaderMap, Method, Request};
 
 use barchan_wire::lifecycle::code;
 
 use super::errors::Refusal;
+use super::proxy::Form;
 
 /// Checks `Host` and `Origin`. A page that a browser loads can send requests to loopback, but it
 /// can forge neither.
+#[derive(Clone)]
 pub(crate) struct Guard {
     /// Names this server answers to; `None` off loopback, where every request needs the key and
     /// the server may have any name.
@@ -30,8 +32,13 @@ impl Guard {
     }
 
     /// Lets pass what no foreign page can have sent. No page reaches the Unix socket, so of a
-    /// request from there only one reading is asked.
-    pub(super) fn check<B>(&self, request: &Request<B>, is_trusted: bool) -> Result<(), Refusal> {
+    /// request from there only one reading is asked. `form` is how a port of a sandbox is named.
+    pub(super) fn check<B>(
+        &self,
+        request: &Request<B>,
+        form: Option<&Form>,
+        is_trusted: bool,
+    ) -> Result<(), Refusal> {
         let headers = request.headers();
         if headers.get_all(HOST).iter().count() > 1 {
             let message = "the request has more than one Host header";
@@ -42,17 +49,24 @@ impl Guard {
             let message = "the Host header is no host name";
             return Err(Refusal::new(400, code::BAD_REQUEST, message));
         }
+        if !is_framed_plainly(headers) {
+            let message = "the request has another transfer coding than chunked, or more than one";
+            return Err(Refusal::new(400, code::BAD_REQUEST, message));
+        }
         if is_trusted {
             return Ok(());
         }
         if let (Some(names), Some(host)) = (&self.names, host)
+            && form != Some(&Form::Host)
             && !is_local(host, names)
         {
             let message = "this server listens on loopback and does not answer to this host name; \
                            add it to `server.allowed_hosts` if it should";
             return Err(Refusal::new(403, code::HOST_NOT_ALLOWED, message));
         }
-        let Some(origin) = headers.get(ORIGIN) else {
+        // Whoever can name a signed address may use it; no browser adds the signature by itself.
+        // Its own pages have no origin to show.
+        let Some(origin) = headers.get(ORIGIN).filter(|_| form != Some(&Form::Signed)) else {
             return Ok(());
         };
         let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
@@ -83,6 +97,14 @@ fn is_local(host: &str, names: &[String]) -> bool {
         || name.ends_with(".localhost")
         || name.parse::<std::net::IpAddr>().is_ok()
         || names.contains(&name)
+}
+
+/// Whether the body ends where everybody says that it ends. A length beside a coding is gone by now
+/// and costs the connection; of codings, we and the programs inside undo no other than this one.
+fn is_framed_plainly(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    let is_chunked = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"chunked");
+    codings.next().is_none_or(is_chunked) && codings.next().is_none()
 }
 
 /// Whether an origin is the very host that was called.
@@ -122,7 +144,7 @@ mod tests {
             request = request.header(name, value);
         }
         guard
-            .check(&request.body(()).unwrap(), false)
+            .check(&request.body(()).unwrap(), None, false)
             .err()
             .map(|refusal| refusal.status())
     }
@@ -144,6 +166,41 @@ mod tests {
     }
 
     #[test]
+    fn a_port_has_names_of_its_own_and_a_signed_path_no_origin() {
+        let guard = Guard::new(true, &[]);
+        for (form, host, origin, expected) in [
+            (
+                Some(Form::Host),
+                "80-x.box.example",
+                "http://80-x.box.example",
+                None,
+            ),
+            (Some(Form::Host), "80-x.box.example", "null", Some(403)),
+            (
+                Some(Form::Host),
+                "80-x.box.example",
+                "http://box.example",
+                Some(403),
+            ),
+            (Some(Form::Signed), "localhost", "null", None),
+            (Some(Form::Signed), "box.example", "null", Some(403)),
+            (Some(Form::Path), "localhost", "null", Some(403)),
+            (
+                None,
+                "80-x.box.example",
+                "http://80-x.box.example",
+                Some(403),
+            ),
+        ] {
+            let request = Request::post("/").header("host", host);
+            let request = request.header("origin", origin).body(()).unwrap();
+            let checked = guard.check(&request, form.as_ref(), false);
+            let refused = checked.err().map(|refusal| refusal.status());
+            assert_eq!(refused, expected, "{form:?} {host} {origin}");
+        }
+    }
+
+    #[test]
     fn foreign_pages_stay_out() {
         let guard = Guard::new(false, &[]);
         for (method, headers, expected) in [
@@ -153,6 +210,13 @@ mod tests {
             ("GET", "host=a b", Some(400)),
             ("GET", "host=u@a", Some(400)),
             ("GET", "host=", Some(400)),
+            ("POST", "host=a|transfer-encoding=Chunked", None),
+            ("POST", "host=a|transfer-encoding=gzip, chunked", Some(400)),
+            (
+                "POST",
+                "host=a|transfer-encoding=chunked|transfer-encoding=chunked",
+                Some(400),
+            ),
             ("POST", "host=a:1|origin=http://a:1", None),
             ("POST", "host=a:1|origin=https://A:1", None),
             ("POST", "host=a:1|origin=http://b:1", Some(403)),

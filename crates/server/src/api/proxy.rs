@@ -1,35 +1,46 @@
 //! The way into sandboxes: requests to a port of one are handed through as they are, both ways, as
 //! they come.
 
+mod access;
+mod cookies;
+mod exchange;
 mod headers;
+mod hosts;
 mod link;
+mod patient;
 mod pool;
 mod relay;
 mod splice;
 mod target;
+mod tunnel;
 
-use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use barchan_daemon::payload::Payload;
 use barchan_runtime::{EXECD_PORT, Upstream};
+use barchan_wire::header::{ACCESS_RENEW, GATEWAY};
 use barchan_wire::id::SandboxId;
 use barchan_wire::lifecycle::code;
-use http::{Request, Response, StatusCode};
-use hyper::body::Incoming;
+use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
 
 use super::errors::Refusal;
+use super::links::Port;
+use super::once::{self, Asked};
 use super::reply::Body;
 use super::{Api, PROXIED, Peer, endpoints, guard};
-use link::{Link, Upload};
+use access::Pass;
+pub(super) use access::takes_pages;
+use headers::Caller;
+pub(crate) use hosts::Domain;
+use hosts::HostName;
+pub(super) use hosts::address as host_address;
+use link::Upload;
 pub(crate) use pool::Pool;
 pub(crate) use relay::Relay;
-pub(crate) use target::Target;
-
-/// Between two tries to connect into a sandbox that does not listen yet.
-const RETRY_FIRST: Duration = Duration::from_millis(2);
-const RETRY_MAX: Duration = Duration::from_millis(50);
+pub(super) use target::LINKS;
+pub(crate) use target::{Form, Target};
 
 /// How long the proxy waits for whom.
 #[derive(Debug, Clone, Copy)]
@@ -41,52 +52,99 @@ pub(crate) struct Waits {
 }
 
 /// Connections into sandboxes.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Proxy {
     pub(crate) pool: Pool,
     pub(crate) waits: Waits,
+    /// Below which ports have names, besides `localhost`.
+    pub(crate) domain: Option<Domain>,
 }
 
 /// Where one request goes.
-struct Way {
-    id: SandboxId,
+pub(super) struct Way {
+    pub(super) id: SandboxId,
     port: u16,
     upstream: Upstream,
 }
 
-/// An answer that has begun, and the connection on which it goes on.
-type Begun = (Response<Incoming>, Link);
+impl Way {
+    pub(super) fn new(id: SandboxId, port: u16, upstream: Upstream) -> Self {
+        Self { id, port, upstream }
+    }
+}
 
 impl Api {
+    /// The port of a sandbox that a request is for, if it is for one.
+    pub(super) fn target<B>(&self, request: &Request<B>) -> Result<Option<Target>, Refusal> {
+        let host = guard::host(request.headers()).unwrap_or_default();
+        match hosts::read(host, self.proxy.domain.as_ref()) {
+            HostName::Port(named) => Ok(Some(Target::of_host(named, request.uri()))),
+            HostName::Nothing => {
+                let message = "no port of a sandbox has this host name: it is {port}-{id} and the \
+                               domain";
+                Err(Refusal::new(404, code::NOT_FOUND, message))
+            }
+            HostName::Api => {
+                let osep = || {
+                    self.links
+                        .knows_osep()
+                        .then(|| Target::of_osep(request.uri()))
+                };
+                Ok(Target::of(request.uri()).or_else(|| osep().flatten()))
+            }
+        }
+    }
+
     /// Hands a request through to a port of a sandbox.
     pub(super) async fn relay(
         self: &Arc<Self>,
         peer: &Peer,
         target: &Target,
-        mut request: Request<Incoming>,
+        mut request: Request<Payload>,
     ) -> Result<Response<Body>, Refusal> {
         let id: Option<SandboxId> = target.id().parse().ok();
-        if !peer.is_trusted {
-            self.gate.check_token(request.headers(), id.as_ref())?;
+        let port = endpoints::port(target.port());
+        let named = (id.as_ref(), port.as_ref().ok().copied());
+        let pass = self.admit(peer, target, named, &request)?;
+        check_method(target, request.method())?;
+        let port = port?;
+        self.offer_port(port)?;
+        let id = id.ok_or_else(|| Refusal::no_sandbox(target.id()))?;
+        if let Pass::Exchange(until) = pass {
+            let port = Port { id: &id, port };
+            return self.give_cookie(port, target, until, request.headers());
         }
-        if !PROXIED.contains(request.method()) {
-            return Err(Refusal::method(&PROXIED));
+        if once::applies(port, target, &request) {
+            return self.run_once(Asked { peer, target, id }, request).await;
         }
-        let port = endpoints::port(&target.port())?;
-        let id = id.ok_or_else(|| Refusal::no_sandbox(&target.id()))?;
         let upstream = self.lifecycle.reach(&id, port).await?;
+        let in_use = self.lifecycle.enter(&id, renews(request.headers()));
         let way = Way { id, port, upstream };
         let host = guard::host(request.headers()).map(str::to_owned);
         let wants_socket = splice::wants_socket(&request);
         let client = wants_socket.then(|| hyper::upgrade::on(&mut request));
-        let request = self.rewrite(peer, target, &way, host.as_deref(), wants_socket, request)?;
-        let (response, link) = match self.exchange(&way, request).await {
+        let is_grpc = port != EXECD_PORT && tunnel::is_grpc(&request);
+        let mut request = self.rewrite(peer, target, &way, host.as_deref(), request)?;
+        if wants_socket {
+            request.headers_mut().extend(splice::offer());
+        }
+        let moved = Arc::<AtomicU64>::default();
+        let request = request.map(|body| Upload::new(body, Arc::clone(&moved)));
+        let begun = if is_grpc {
+            self.exchange_grpc(&way, target, request, &moved).await
+        } else {
+            self.exchange(&way, request, &moved).await
+        };
+        let (response, link) = match begun {
             Ok(begun) => begun,
             Err(refusal) => return Err(self.explain(&way.id, refusal).await),
         };
+        if way.port != EXECD_PORT && response.headers().contains_key(GATEWAY) {
+            return Err(nobody_listens(way.port));
+        }
         if let Some(client) = client {
             if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-                return splice::begin(self, peer, client, response, link);
+                return splice::begin(self, peer, client, response, link, in_use);
             }
             if response.status().is_success() {
                 let message = "the program in the sandbox does not speak WebSocket at this address";
@@ -94,122 +152,87 @@ impl Api {
             }
         }
         let (mut head, body) = response.into_parts();
-        headers::answer(&mut head.headers, target, port != EXECD_PORT);
-        let relay = Relay::new(body, link, self.proxy.pool.clone(), way.id);
+        let is_foreign = port != EXECD_PORT;
+        headers::answer(&mut head.headers, target, host.as_deref(), is_foreign);
+        head.version = Version::default();
+        let relay = Relay::new(body, link, self.proxy.pool.clone(), way.id, in_use);
         Ok(Response::from_parts(head, Body::Relayed(Box::new(relay))))
     }
 
     /// The request as the program inside sees it.
-    fn rewrite(
+    fn rewrite<B>(
         &self,
         peer: &Peer,
         target: &Target,
         way: &Way,
         host: Option<&str>,
-        wants_socket: bool,
-        request: Request<Incoming>,
-    ) -> Result<Request<(Incoming, Arc<AtomicU64>)>, Refusal> {
+        request: Request<B>,
+    ) -> Result<Request<B>, Refusal> {
         let (mut head, body) = request.into_parts();
         head.uri = target
             .inside(&way.upstream.prefix)
             .map_err(|_| Refusal::new(400, code::BAD_REQUEST, "the path cannot be passed on"))?;
-        head.version = http::Version::HTTP_11;
+        head.version = Version::HTTP_11;
         self.gate.strip(&mut head.headers);
-        headers::question(&mut head.headers, peer, host, way.port);
-        if wants_socket {
-            head.headers.extend(splice::offer());
-        }
-        Ok(Request::from_parts(head, (body, Arc::default())))
+        let caller = Caller { peer, host };
+        headers::question(&mut head.headers, &caller, target, way.port);
+        Ok(Request::from_parts(head, body))
     }
 
-    /// Sends a request on a kept connection, or on a new one. What a kept connection did not take
-    /// is sent again: its other end may have closed it in the meantime.
-    async fn exchange(
+    /// The request of a command that is run once, as the daemon sees it.
+    pub(super) fn rewrite_as_own<B>(
         &self,
+        peer: &Peer,
+        target: &Target,
         way: &Way,
-        request: Request<(Incoming, Arc<AtomicU64>)>,
-    ) -> Result<Begun, Refusal> {
-        let (head, (body, moved)) = request.into_parts();
-        let mut request = Request::from_parts(head, Upload::new(body, Arc::clone(&moved)));
-        loop {
-            let (link, is_new) = match self.proxy.pool.take(&way.id) {
-                Some(link) => (link, false),
-                None => (self.connect(&way.id, &way.upstream.socket).await?, true),
-            };
-            match self.in_time(&moved, link.send(request)).await? {
-                Ok(begun) => return Ok(begun),
-                Err(mut error) => match error.take_message().filter(|_| !is_new) {
-                    Some(unsent) => request = unsent,
-                    None => {
-                        let message = format!(
-                            "the program on port {} of the sandbox broke off: {}",
-                            way.port,
-                            error.error()
-                        );
-                        return Err(Refusal::new(502, code::BACKEND_RESPONSE_FAILED, message));
-                    }
-                },
-            }
-        }
-    }
-
-    /// Waits for an answer to begin, as long as the request moves on.
-    async fn in_time<T>(
-        &self,
-        moved: &AtomicU64,
-        answer: impl Future<Output = T>,
-    ) -> Result<T, Refusal> {
-        let wait = self.proxy.waits.answer;
-        let mut answer = std::pin::pin!(answer);
-        let mut before = moved.load(Ordering::Relaxed);
-        loop {
-            if let Ok(answer) = tokio::time::timeout(wait, &mut answer).await {
-                return Ok(answer);
-            }
-            let now = moved.load(Ordering::Relaxed);
-            if now == before {
-                let message = format!(
-                    "the program in the sandbox began no answer within {} s",
-                    wait.as_secs()
-                );
-                return Err(Refusal::new(504, code::BACKEND_TIMEOUT, message));
-            }
-            before = now;
-        }
-    }
-
-    /// Connects into a sandbox, and waits for it to listen as long as it runs.
-    async fn connect(&self, id: &SandboxId, socket: &Path) -> Result<Link, Refusal> {
-        let wait = self.proxy.waits.connect;
-        let mut pause = RETRY_FIRST;
-        let tries = async {
-            loop {
-                match Link::open(socket).await {
-                    Ok(link) => return Ok(link),
-                    Err(error) if !link::may_pass(&error) => {
-                        let message = format!("the sandbox cannot be reached: {error}");
-                        return Err(Refusal::new(502, code::BACKEND_CONNECTION_FAILED, message));
-                    }
-                    Err(_) => {}
-                }
-                self.lifecycle.look_again(id).await;
-                self.lifecycle.running(id)?;
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(RETRY_MAX);
-            }
-        };
-        tokio::time::timeout(wait, tries).await.unwrap_or_else(|_| {
-            let message = format!("the sandbox took no connection within {} s", wait.as_secs());
-            Err(Refusal::new(502, code::BACKEND_CONNECTION_FAILED, message))
-        })
+        request: Request<B>,
+    ) -> Result<Request<B>, Refusal> {
+        let host = guard::host(request.headers()).map(str::to_owned);
+        let mut request = self.rewrite(peer, target, way, host.as_deref(), request)?;
+        // The body's length is told anew.
+        request.headers_mut().remove(http::header::CONTENT_LENGTH);
+        Ok(request)
     }
 
     /// A failure's true reason, if the sandbox ended meanwhile.
-    async fn explain(&self, id: &SandboxId, refusal: Refusal) -> Refusal {
+    pub(super) async fn explain(&self, id: &SandboxId, refusal: Refusal) -> Refusal {
+        if refusal.code() == code::NOT_RUNNING {
+            return refusal;
+        }
         self.lifecycle.look_again(id).await;
         match self.lifecycle.running(id) {
             Err(ended) => ended.into(),
             Ok(_) => refusal,
         }
     }
+}
+
+/// In a path beside the API's routes programs are reached by the methods that its clients use; in a
+/// host of its own by all that make sense through a proxy.
+fn check_method(target: &Target, method: &Method) -> Result<(), Refusal> {
+    let is_taken = match target.form() {
+        Form::Host => !matches!(*method, Method::CONNECT | Method::TRACE),
+        Form::Path | Form::Signed => PROXIED.contains(method),
+    };
+    if is_taken {
+        Ok(())
+    } else {
+        Err(Refusal::method(&PROXIED))
+    }
+}
+
+fn nobody_listens(port: u16) -> Refusal {
+    let message = format!("nothing listens on port {port} of the sandbox");
+    Refusal::new(502, code::BACKEND_CONNECTION_FAILED, message)
+}
+
+/// Whether a use puts off the sandbox's end, as far as who uses it is concerned.
+fn renews(headers: &HeaderMap) -> bool {
+    let wish = headers.get(ACCESS_RENEW);
+    !wish.is_some_and(|wish| wish.as_bytes().eq_ignore_ascii_case(b"skip"))
+}
+
+/// Makes the headers of an answer of the daemon those of ours.
+pub(super) fn own_answer(headers: &mut HeaderMap, target: &Target) {
+    headers::answer(headers, target, None, false);
 }

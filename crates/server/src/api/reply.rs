@@ -3,12 +3,15 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use barchan_daemon::payload::Payload;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, LOCATION};
 use http::{HeaderValue, Request, Response, StatusCode};
-use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use serde::Serialize;
+use tokio::sync::mpsc;
 
+use super::once::Piped;
 use super::proxy::Relay;
 
 /// The body of an answer.
@@ -17,6 +20,10 @@ pub(crate) enum Body {
     Whole(Bytes),
     /// What a program in a sandbox says, as it says it.
     Relayed(Box<Relay>),
+    /// The same, kept on its way.
+    Piped(Piped),
+    /// What this server tells as it happens.
+    Told(mpsc::Receiver<Bytes>),
 }
 
 impl HttpBody for Body {
@@ -31,6 +38,12 @@ impl HttpBody for Body {
             Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Self::Relayed(relay) => Pin::new(relay.as_mut()).poll_frame(cx),
+            Self::Piped(pieces) => pieces
+                .poll(cx)
+                .map(|it| it.map(|piece| piece.map(Frame::data))),
+            Self::Told(pieces) => pieces
+                .poll_recv(cx)
+                .map(|it| it.map(|piece| Ok(Frame::data(piece)))),
         }
     }
 
@@ -38,6 +51,7 @@ impl HttpBody for Body {
         match self {
             Self::Whole(bytes) => bytes.is_empty(),
             Self::Relayed(relay) => relay.is_end_stream(),
+            Self::Piped(_) | Self::Told(_) => false,
         }
     }
 
@@ -45,6 +59,7 @@ impl HttpBody for Body {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Self::Relayed(relay) => relay.size_hint(),
+            Self::Piped(_) | Self::Told(_) => SizeHint::default(),
         }
     }
 }
@@ -59,6 +74,11 @@ pub(super) fn json(status: u16, value: &impl Serialize) -> Response<Body> {
 /// An answer in plain text.
 pub(super) fn text(status: u16, text: impl Into<Bytes>) -> Response<Body> {
     with_type(status, "text/plain; charset=utf-8", text.into())
+}
+
+/// An answer that is a page.
+pub(super) fn html(status: u16, page: impl Into<Bytes>) -> Response<Body> {
+    with_type(status, "text/html; charset=utf-8", page.into())
 }
 
 fn with_type(status: u16, kind: &'static str, bytes: Bytes) -> Response<Body> {
@@ -78,7 +98,7 @@ pub(super) fn empty(status: u16) -> Response<Body> {
 }
 
 /// Leads to the same address without its last slash.
-pub(super) fn moved(request: &Request<Incoming>, host: &str) -> Response<Body> {
+pub(super) fn moved(request: &Request<Payload>, host: &str) -> Response<Body> {
     let uri = request.uri();
     let path = uri.path().strip_suffix('/').unwrap_or_default();
     let query = uri

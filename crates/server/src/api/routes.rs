@@ -1,9 +1,13 @@
 //! Pure. Which method and path lead where.
 
+mod table;
+
 use std::borrow::Cow;
 
 use http::Method;
 use percent_encoding::percent_decode_str;
+
+use table::ROUTES;
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +25,20 @@ pub(super) enum Operation {
     Endpoint,
     Logs,
     CreateEvent,
+    CreatePool,
+    Pools,
+    Pool,
+    ResizePool,
+    DeletePool,
+    /// What is known of a sandbox beyond the OpenSandbox API.
+    Report,
+    /// Every change of every sandbox.
+    Watch,
+    /// The settings, read again.
+    Reload,
+    /// Every named volume.
+    ListVolumes,
+    RemoveVolume,
     Missing(Missing),
 }
 
@@ -28,7 +46,6 @@ pub(super) enum Operation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Missing {
     Snapshots,
-    Pools,
     Templates,
     NetworkPolicy,
     Diagnostics,
@@ -63,110 +80,6 @@ enum Mount {
     Root,
     V1,
 }
-
-type Route = (Method, Mount, &'static [&'static str], Operation);
-
-/// Every route but the proxy's. A part `*` stands for any text but nothing.
-static ROUTES: [Route; 33] = {
-    use Missing::{Diagnostics, NetworkPolicy, Pools, Snapshots, Templates};
-    use Mount::{Both, Root, V1};
-    use Operation as Op;
-    const GET: Method = Method::GET;
-    const POST: Method = Method::POST;
-    const PUT: Method = Method::PUT;
-    const PATCH: Method = Method::PATCH;
-    const DELETE: Method = Method::DELETE;
-    [
-        (GET, Root, &["health"], Op::Health),
-        (GET, Root, &["version"], Op::Version),
-        (POST, Both, &["sandboxes"], Op::Create),
-        (GET, Both, &["sandboxes"], Op::List),
-        (GET, Both, &["sandboxes", "*"], Op::Get),
-        (DELETE, Both, &["sandboxes", "*"], Op::Delete),
-        (PATCH, Both, &["sandboxes", "*", "metadata"], Op::Label),
-        (POST, Both, &["sandboxes", "*", "pause"], Op::Pause),
-        (POST, Both, &["sandboxes", "*", "resume"], Op::Resume),
-        (
-            POST,
-            Both,
-            &["sandboxes", "*", "renew-expiration"],
-            Op::Renew,
-        ),
-        (
-            GET,
-            Both,
-            &["sandboxes", "*", "endpoints", "*"],
-            Op::Endpoint,
-        ),
-        (
-            GET,
-            Both,
-            &["sandboxes", "*", "diagnostics", "logs"],
-            Op::Logs,
-        ),
-        (
-            GET,
-            Both,
-            &["sandboxes", "*", "diagnostics", "events"],
-            Op::Missing(Diagnostics),
-        ),
-        (
-            GET,
-            Both,
-            &["sandboxes", "*", "diagnostics", "inspect"],
-            Op::Missing(Diagnostics),
-        ),
-        (
-            GET,
-            Both,
-            &["sandboxes", "*", "diagnostics", "summary"],
-            Op::Missing(Diagnostics),
-        ),
-        (
-            GET,
-            Both,
-            &["sandboxes", "*", "networkpolicy"],
-            Op::Missing(NetworkPolicy),
-        ),
-        (
-            PUT,
-            Both,
-            &["sandboxes", "*", "networkpolicy"],
-            Op::Missing(NetworkPolicy),
-        ),
-        (
-            PATCH,
-            Both,
-            &["sandboxes", "*", "networkpolicy"],
-            Op::Missing(NetworkPolicy),
-        ),
-        (
-            DELETE,
-            Both,
-            &["sandboxes", "*", "networkpolicy"],
-            Op::Missing(NetworkPolicy),
-        ),
-        (
-            POST,
-            Both,
-            &["sandboxes", "*", "snapshots"],
-            Op::Missing(Snapshots),
-        ),
-        (GET, Both, &["snapshots"], Op::Missing(Snapshots)),
-        (GET, Both, &["snapshots", "*"], Op::Missing(Snapshots)),
-        (DELETE, Both, &["snapshots", "*"], Op::Missing(Snapshots)),
-        (POST, Both, &["pools"], Op::Missing(Pools)),
-        (GET, Both, &["pools"], Op::Missing(Pools)),
-        (GET, Both, &["pools", "*"], Op::Missing(Pools)),
-        (PUT, Both, &["pools", "*"], Op::Missing(Pools)),
-        (DELETE, Both, &["pools", "*"], Op::Missing(Pools)),
-        (POST, Both, &["templates"], Op::Missing(Templates)),
-        (GET, Both, &["templates"], Op::Missing(Templates)),
-        (GET, Both, &["templates", "*"], Op::Missing(Templates)),
-        (DELETE, Both, &["templates", "*"], Op::Missing(Templates)),
-        (POST, V1, &["metrics", "events"], Op::CreateEvent),
-    ]
-};
 
 /// Finds the route of a request.
 pub(super) fn find(method: &Method, path: &str) -> Found {
@@ -208,19 +121,20 @@ pub(super) fn find(method: &Method, path: &str) -> Found {
     }
 }
 
-fn fits(pattern: &[&str], parts: &[&str]) -> bool {
-    pattern.len() == parts.len()
-        && pattern
-            .iter()
-            .zip(parts)
-            .all(|(want, part)| (*want == "*" && !part.is_empty()) || want == part)
+fn fits(pattern: &str, parts: &[&str]) -> bool {
+    let mut wanted = pattern.split('/');
+    let all = parts.iter().all(|part| {
+        let want = wanted.next();
+        want == Some(*part) || (want == Some("*") && !part.is_empty())
+    });
+    all && wanted.next().is_none()
 }
 
-fn place(pattern: &[&str], parts: &[&str], is_v1: bool) -> Place {
+fn place(pattern: &str, parts: &[&str], is_v1: bool) -> Place {
     let mut variable = pattern
-        .iter()
+        .split('/')
         .zip(parts)
-        .filter(|(want, _)| **want == "*")
+        .filter(|(want, _)| *want == "*")
         .map(|(_, part)| decoded(part));
     let id = variable.next().unwrap_or_default();
     let port = variable.next().unwrap_or_default();
@@ -234,6 +148,9 @@ pub(super) fn decoded(part: &str) -> String {
         .map(Cow::into_owned)
         .unwrap_or_default()
 }
+
+#[cfg(test)]
+mod fuzz;
 
 #[cfg(test)]
 mod tests {
@@ -277,7 +194,7 @@ mod tests {
             ("GET", "/sandboxes//", "Nothing"),
             ("GET", "/", "Nothing"),
             ("GET", "*", "Nothing"),
-            ("DELETE", "/pools/p", "Missing(Pools) p  false"),
+            ("DELETE", "/pools/p", "DeletePool p  false"),
         ] {
             let method = method.parse().unwrap();
             assert_eq!(word(find(&method, path)), expected, "{method} {path}");

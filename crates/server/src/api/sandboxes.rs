@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use barchan_daemon::payload::Payload;
 use barchan_wire::id::SandboxId;
 use barchan_wire::lifecycle::error::Faults;
 use barchan_wire::lifecycle::metadata::{self, BadLabel};
@@ -9,29 +10,36 @@ use barchan_wire::lifecycle::{
     CreateEvent, CreateSandbox, Expiration, Pagination, SandboxList, ValidationBody, code,
 };
 use http::{Request, Response};
-use hyper::body::Incoming;
 use serde_json::{Value, json};
 
 use super::errors::Refusal;
 use super::query::ListQuery;
 use super::reply::{self, Body};
-use super::routes::Place;
+use super::routes::{Operation, Place};
 use super::{Api, body, views};
 
 type Answer = Result<Response<Body>, Refusal>;
 
 impl Api {
-    pub(super) async fn create(&self, request: Request<Incoming>) -> Answer {
+    pub(super) async fn create(&self, request: Request<Payload>) -> Answer {
         let body = body::read_json(request, self.body_wait).await?;
         let asked = CreateSandbox::read(body.as_ref())?;
-        let draft = self
-            .admission
-            .admit(asked, &self.lifecycle.capabilities())?;
-        let record = self.lifecycle.create(draft).await?;
+        self.offer_hooks(asked.lifecycle.as_ref())?;
+        let record = match self.admission.admit_pooled(&asked)? {
+            Some((pool, wishes)) => {
+                self.offer(Operation::Pools)?;
+                self.lifecycle.allocate(&pool, wishes).await?
+            }
+            None => {
+                let host = self.lifecycle.capabilities();
+                let draft = self.admission.admit(asked, &host)?;
+                self.lifecycle.create(draft).await?
+            }
+        };
         Ok(reply::json(202, &views::created(&record)))
     }
 
-    pub(super) fn list(&self, request: &Request<Incoming>) -> Answer {
+    pub(super) fn list(&self, request: &Request<Payload>) -> Answer {
         let ListQuery {
             filter,
             page,
@@ -51,6 +59,12 @@ impl Api {
         Ok(reply::json(200, &views::sandbox(&record)))
     }
 
+    pub(super) fn report(&self, place: &Place) -> Answer {
+        let record = self.lifecycle.recall(&id(place)?)?;
+        let is_gone = self.lifecycle.get(record.id()).is_err();
+        Ok(reply::json(200, &views::report(&record, is_gone)))
+    }
+
     pub(super) async fn delete(&self, place: &Place) -> Answer {
         let id = id(place)?;
         self.lifecycle.remove(&id).await?;
@@ -68,14 +82,14 @@ impl Api {
         Ok(reply::empty(202))
     }
 
-    pub(super) async fn renew(&self, place: &Place, request: Request<Incoming>) -> Answer {
+    pub(super) async fn renew(&self, place: &Place, request: Request<Payload>) -> Answer {
         let body = body::read_json(request, self.body_wait).await?;
         let Expiration { expires_at } = Expiration::read(body.as_ref())?;
         self.lifecycle.renew(&id(place)?, expires_at).await?;
         Ok(reply::json(200, &Expiration { expires_at }))
     }
 
-    pub(super) async fn label(&self, place: &Place, request: Request<Incoming>) -> Answer {
+    pub(super) async fn label(&self, place: &Place, request: Request<Payload>) -> Answer {
         let body = body::read_json(request, self.body_wait).await?;
         let patch = patch(body.as_ref())?;
         let id = id(place)?;
@@ -87,7 +101,7 @@ impl Api {
         Ok(reply::json(200, &views::sandbox(&record)))
     }
 
-    pub(super) async fn create_event(&self, request: Request<Incoming>) -> Answer {
+    pub(super) async fn create_event(&self, request: Request<Payload>) -> Answer {
         let body = body::read_json(request, self.body_wait).await?;
         let event = CreateEvent::read(body.as_ref())?;
         let (ms, success) = (event.create_duration_ms, event.success);

@@ -2,9 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use barchan_wire::lifecycle::{CreatedSandbox, Image, Platform, Sandbox, State as Word, Status};
+use barchan_wire::lifecycle::{
+    Allocation, ChangeReport, CreatedSandbox, EndReport, HappeningReport, Image, Platform, Report,
+    Sandbox, State as Word, Status,
+};
 
-use crate::lifecycle::state::{EndKind, Record, State};
+use crate::lifecycle::state::{EndKind, Happening, Record, State};
+use crate::lifecycle::{Change, word};
 
 /// The extension that names limits which this host does not enforce.
 const UNENFORCED: &str = "barchan.unenforced";
@@ -32,6 +36,7 @@ pub(super) fn sandbox(record: &Record) -> Sandbox {
         platform,
         metadata,
         extensions,
+        allocation: record.origin().pool.as_deref().map(Allocation::from_pool),
     }
 }
 
@@ -63,7 +68,7 @@ fn status(record: &Record) -> Status {
         ),
         State::Running => (Word::Running, "CONTAINER_RUNNING", "The sandbox runs."),
         State::Paused => (Word::Paused, "CONTAINER_PAUSED", "The sandbox is paused."),
-        State::Removing => (
+        State::Removing(_) => (
             Word::Stopping,
             "CONTAINER_REMOVING",
             "The sandbox is being removed.",
@@ -90,4 +95,44 @@ fn extensions(record: &Record) -> Option<BTreeMap<String, String>> {
         extensions.insert(UNENFORCED.to_owned(), record.unenforced().join(","));
     }
     (!extensions.is_empty()).then_some(extensions)
+}
+
+/// A sandbox and what happened to it.
+pub(super) fn report(record: &Record, is_gone: bool) -> Report {
+    let end = match record.state() {
+        State::Ended(end) => Some(EndReport {
+            cause: end.cause.as_str().to_owned(),
+            is_success: end.kind == EndKind::Success,
+            message: end.message.clone(),
+            at: record.since(),
+        }),
+        _ => None,
+    };
+    Report {
+        sandbox: sandbox(record),
+        is_gone,
+        end,
+        history: record.history().iter().map(happening).collect(),
+    }
+}
+
+fn happening(happening: &Happening) -> HappeningReport {
+    HappeningReport {
+        at: happening.at,
+        event: happening.what.as_str().to_owned(),
+        message: happening.message.clone(),
+    }
+}
+
+/// A change as it is told to watchers.
+pub(super) fn change(change: &Change) -> ChangeReport {
+    let record = &change.record;
+    let cause = record.end().map(|end| end.cause.as_str().to_owned());
+    ChangeReport {
+        sandbox_id: record.id().clone(),
+        happening: happening(&change.happening),
+        state: word(record.state()).to_owned(),
+        cause,
+        metadata: record.metadata().clone(),
+    }
 }

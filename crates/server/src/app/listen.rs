@@ -1,33 +1,26 @@
 //! Listens, and serves each connection in a task of its own.
 
+mod converse;
+mod preface;
+mod two;
+
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderValue, Request};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
+use http::HeaderValue;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::StartError;
-use crate::api::{Api, Peer};
+use super::live::Live;
+use crate::api::Peer;
 use crate::config::Settings;
+use converse::converse;
 
-/// Largest head of a request, in bytes, and most of its headers.
-const HEAD_BYTES_MAX: usize = 64 * 1024;
-const HEADERS_MAX: usize = 256;
-/// Most bytes read ahead of whoever takes the body.
-const READ_AHEAD_BYTES_MAX: usize = 512 * 1024;
-/// Longest time for a head to arrive, and for a connection to wait for its next request.
-const HEAD_WAIT: Duration = Duration::from_secs(75);
 /// How long to wait when the system has no descriptors left.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
 
@@ -38,10 +31,10 @@ pub(super) enum Listener {
     Unix(UnixListener, u32),
 }
 
-/// What every listener shares.
-#[derive(Clone)]
-pub(super) struct Doors {
-    pub(super) api: Arc<Api>,
+/// What a listener leads to. Each has places of its own: strangers who take all of TCP's do not
+/// keep the operator from the Unix socket.
+pub(super) struct Door {
+    pub(super) live: Arc<Live>,
     pub(super) places: Arc<Semaphore>,
 }
 
@@ -87,11 +80,11 @@ pub(super) async fn unix(path: &Path) -> Result<Listener, StartError> {
     Ok(Listener::Unix(listener, owner))
 }
 
-impl Doors {
+impl Door {
     /// Takes connections until the server stops. When all places are taken, the next waits in the
     /// kernel's queue.
     pub(super) async fn open(self, listener: Listener) {
-        let shutdown = self.api.shutdown.clone();
+        let shutdown = self.live.now().api.shutdown.clone();
         loop {
             let next = async {
                 // The semaphore is never closed.
@@ -115,7 +108,8 @@ impl Doors {
 
     fn serve(&self, stream: Stream, listener: &Listener, place: OwnedSemaphorePermit) {
         let place = Arc::new(place);
-        let api = Arc::clone(&self.api);
+        let live = Arc::clone(&self.live);
+        let tasks = &live.now().api.tasks;
         match stream {
             Stream::Tcp(stream, from) => {
                 // Small answers are not to wait for a full packet.
@@ -127,9 +121,10 @@ impl Doors {
                 let peer = Peer {
                     is_trusted: false,
                     address,
+                    ip: Some(from.ip()),
                     place,
                 };
-                self.api.tasks.spawn(converse(api, peer, stream));
+                tasks.spawn(converse(live, peer, stream));
             }
             Stream::Unix(stream) => {
                 let is_trusted = listener.trusts(&stream);
@@ -137,9 +132,10 @@ impl Doors {
                 let peer = Peer {
                     is_trusted,
                     address,
+                    ip: None,
                     place,
                 };
-                self.api.tasks.spawn(converse(api, peer, stream));
+                tasks.spawn(converse(live, peer, stream));
             }
         }
     }
@@ -164,36 +160,5 @@ impl Listener {
         stream
             .peer_cred()
             .is_ok_and(|peer| peer.uid() == *owner || peer.uid() == 0)
-    }
-}
-
-/// Answers the requests of one connection, one after the other.
-async fn converse<S>(api: Arc<Api>, peer: Peer, stream: S)
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let shutdown = api.shutdown.clone();
-    let service = service_fn(move |request: Request<Incoming>| {
-        let (api, peer) = (Arc::clone(&api), peer.clone());
-        async move { Ok::<_, std::convert::Infallible>(api.answer(&peer, request).await) }
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_WAIT)
-        .max_header_size(HEAD_BYTES_MAX)
-        .max_headers(HEADERS_MAX)
-        .max_buf_size(READ_AHEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(stream), service)
-        .with_upgrades();
-    let mut connection = pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = shutdown.begun() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection broke off");
     }
 }

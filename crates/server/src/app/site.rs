@@ -11,6 +11,12 @@ use uuid::Uuid;
 /// Largest file of ours that is read whole, in bytes.
 const SMALL_FILE_BYTES_MAX: u64 = 4096;
 
+/// What tells this run of the host from others; empty where the system does not say.
+pub(super) fn boot() -> String {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    text.unwrap_or_default().trim().to_owned()
+}
+
 /// A state directory that this process holds, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Site {
@@ -23,8 +29,8 @@ pub(super) struct Site {
 pub enum SiteError {
     /// Another server uses it.
     #[error(
-        "the state directory {dir} is in use by process {holder}: stop that server, or give this \
-         one another directory with `store.state_dir`"
+        "the state directory {dir} is in use by process {holder}: end that server, whose sandboxes \
+         this one then takes up, or give this one another directory with `store.state_dir`"
     )]
     Held {
         /// The directory.

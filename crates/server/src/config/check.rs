@@ -1,92 +1,150 @@
 //! Pure. Whether settings make sense together.
 
+use std::path::{Component, Path};
+
+use barchan_daemon::telemetry;
 use barchan_wire::lifecycle::create::TIMEOUT_S_MIN;
 use barchan_wire::lifecycle::resources;
 
-use super::{Settings, SettingsError};
+use super::Settings;
+use crate::api::{Domain, OSEP_SHAPE, OsepKey};
 
 /// Most spare processes: beyond it they take more than they save.
 const SPARES_MAX: usize = 1024;
 /// Shortest key that is no invitation to guess, in bytes.
 const KEY_BYTES_MIN: usize = 16;
 
-pub(super) fn check(settings: &Settings) -> Result<(), SettingsError> {
-    let bad = |key, why: &str| {
-        Err(SettingsError::BadValue {
-            key,
-            why: why.to_owned(),
-        })
-    };
-    if let Some(key) = &settings.server.api_key {
-        let key = key.reveal();
-        if key.is_empty() && settings.server.tcp && !settings.server.host.is_loopback() {
-            return bad(
-                "server.api_key",
-                "a server off loopback needs a key; leave the setting out \
-                                          and one is made",
-            );
-        }
-        if !key.is_empty() && key.len() < KEY_BYTES_MIN {
-            return bad("server.api_key", "a key has at least 16 characters");
-        }
-        if !key.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return bad("server.api_key", "a key has only visible ASCII characters");
-        }
+/// Longest path of a Unix socket that Linux takes, in bytes.
+const SOCKET_BYTES_MAX: usize = 107;
+
+/// A setting, and why its value cannot be used.
+pub(super) type Fault = (&'static str, &'static str);
+
+/// Everything that is wrong, not only the first.
+pub(super) fn faults(settings: &Settings) -> Vec<Fault> {
+    let server = &settings.server;
+    let mut found = Vec::new();
+    if let Some(key) = &server.api_key {
+        found.extend(key_fault(settings, key.secret().reveal()));
     }
-    if settings
-        .server
-        .max_sandbox_timeout_seconds
-        .is_some_and(|s| s < TIMEOUT_S_MIN.unsigned_abs())
-    {
-        return bad(
+    let least = TIMEOUT_S_MIN.unsigned_abs();
+    let has_plain_host = server.public_host.as_deref().is_none_or(|host| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-:[]_".contains(&byte);
+        !host.is_empty() && host.bytes().all(plain)
+    });
+    let socket = server.socket.as_deref();
+    for (is_good, key, why) in [
+        (
+            server
+                .max_sandbox_timeout_seconds
+                .is_none_or(|s| s >= least),
             "server.max_sandbox_timeout_seconds",
             "the least time to live is 60 seconds",
-        );
+        ),
+        (
+            has_plain_host,
+            "server.public_host",
+            "write host or host:port, without scheme and path",
+        ),
+        (
+            socket.is_none_or(|path| path.as_os_str().len() <= SOCKET_BYTES_MAX),
+            "server.socket",
+            "the path of a Unix socket has 107 bytes at most",
+        ),
+        (
+            settings.runtime.kind == "native",
+            "runtime.kind",
+            "the only runtime is `native`",
+        ),
+        (
+            settings.runtime.spares <= SPARES_MAX,
+            "runtime.spares",
+            "at most 1024 processes are kept ready",
+        ),
+        (
+            telemetry::is_level(&settings.log.level),
+            "log.level",
+            "write error, warn, info, debug or trace, or a filter such as \
+             `info,barchan_server=debug`",
+        ),
+    ] {
+        found.extend((!is_good).then_some((key, why)));
     }
-    if let Some(host) = &settings.server.public_host {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-:[]_".contains(&byte);
-        if host.is_empty() || !host.bytes().all(plain) {
-            return bad(
-                "server.public_host",
-                "write host or host:port, without scheme and path",
-            );
-        }
-    }
-    if settings.runtime.kind != "native" {
-        return bad("runtime.kind", "the only runtime is `native`");
-    }
-    if settings.runtime.spares > SPARES_MAX {
-        return bad("runtime.spares", "at most 1024 processes are kept ready");
-    }
-    amounts(settings)
+    found.extend(ports(settings));
+    found.extend(amounts(settings));
+    found.extend(storage(settings));
+    found
 }
 
-fn amounts(settings: &Settings) -> Result<(), SettingsError> {
+/// What concerns ports of sandboxes.
+fn ports(settings: &Settings) -> impl Iterator<Item = Fault> {
+    let domain = settings.server.domain.as_deref();
+    let has_domain = domain.is_none_or(|domain| Domain::parse(domain).is_some());
+    let why = "write domain or domain:port, without scheme, path and wildcard";
+    let mut keys = settings.proxy.osep_keys.iter();
+    let has_keys = keys.all(|key| OsepKey::parse(key.secret().reveal()).is_some());
+    [
+        (!has_domain).then_some(("server.domain", why)),
+        (!has_keys).then_some(("proxy.osep_keys", OSEP_SHAPE)),
+    ]
+    .into_iter()
+    .flatten()
+}
+
+fn key_fault(settings: &Settings, key: &str) -> Option<Fault> {
+    let why = if key.is_empty() && settings.server.tcp && !settings.server.host.is_loopback() {
+        "a server off loopback needs a key; leave the setting out and one is made"
+    } else if !key.is_empty() && key.len() < KEY_BYTES_MIN {
+        "a key has at least 16 characters"
+    } else if !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        "a key has only visible ASCII characters"
+    } else {
+        return None;
+    };
+    Some(("server.api_key", why))
+}
+
+/// Folders that are spelled otherwise than the kernel spells them could never be found.
+fn storage(settings: &Settings) -> Option<Fault> {
+    let is_plain = |path: &Path| {
+        let mut parts = path.components();
+        parts.next() == Some(Component::RootDir)
+            && parts.all(|part| matches!(part, Component::Normal(_)))
+    };
+    let mut folders = settings.storage.allowed_host_paths.iter();
+    let why = "name folders by their absolute paths, without `..`";
+    (!folders.all(|path| is_plain(path))).then_some(("storage.allowed_host_paths", why))
+}
+
+fn amounts(settings: &Settings) -> impl Iterator<Item = Fault> {
     let (default, max) = (&settings.limits.default, &settings.limits.max);
     let cpu = [
-        ("limits.default.cpu", &default.cpu),
-        ("limits.max.cpu", &max.cpu),
+        ("limits.default.cpu", default.cpu.as_deref()),
+        ("limits.max.cpu", max.cpu.as_deref()),
     ];
-    for (key, amount) in cpu {
-        if amount
-            .as_deref()
-            .is_some_and(|text| resources::cpu_millis(text).is_none())
-        {
-            let why = "write cores or thousandths of a core: 1.5 or 500m".to_owned();
-            return Err(SettingsError::BadValue { key, why });
-        }
-    }
     let bytes = [
         ("limits.default.memory", default.memory.as_deref()),
         ("limits.default.disk", Some(default.disk.as_str())),
         ("limits.max.memory", max.memory.as_deref()),
         ("limits.max.disk", max.disk.as_deref()),
+        (
+            "storage.volume_default_size",
+            Some(settings.storage.volume_default_size.as_str()),
+        ),
+        (
+            "storage.volume_max_size",
+            settings.storage.volume_max_size.as_deref(),
+        ),
     ];
-    for (key, amount) in bytes {
-        if amount.is_some_and(|text| resources::bytes(text).is_none()) {
-            let why = "write bytes with a unit: 512Mi or 1G".to_owned();
-            return Err(SettingsError::BadValue { key, why });
-        }
-    }
-    Ok(())
+    let is_cpu = |text: &str| resources::cpu_millis(text).is_some();
+    let is_size = |text: &str| resources::bytes(text).is_some();
+    let cpu = cpu.into_iter().filter_map(move |(key, text)| {
+        let why = "write cores or thousandths of a core: 1.5 or 500m";
+        (!text.is_none_or(is_cpu)).then_some((key, why))
+    });
+    let bytes = bytes.into_iter().filter_map(move |(key, text)| {
+        let why = "write bytes with a unit: 512Mi or 1G";
+        (!text.is_none_or(is_size)).then_some((key, why))
+    });
+    cpu.chain(bytes)
 }

@@ -16,6 +16,14 @@ pub fn settings_path() -> PathBuf {
     }
 }
 
+/// Where OpenSandbox's server has its settings.
+#[must_use]
+pub fn foreign_path() -> PathBuf {
+    let named = from_env("SANDBOX_CONFIG_PATH");
+    let home = || from_env("HOME").unwrap_or_else(|| PathBuf::from("/"));
+    named.unwrap_or_else(|| home().join(".sandbox.toml"))
+}
+
 /// The state directory of these settings.
 #[must_use]
 pub fn state_dir(settings: &Settings) -> PathBuf {

@@ -39,12 +39,36 @@ impl fmt::Display for Verb {
     }
 }
 
+/// What the runtime was asked to do with named volumes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum VolumeVerb {
+    List,
+    Remove,
+}
+
+impl fmt::Display for VolumeVerb {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::List => "list the named volumes",
+            Self::Remove => "remove a named volume",
+        })
+    }
+}
+
 /// Why a verb did not come about.
 #[derive(Debug, thiserror::Error)]
 pub enum LifecycleError {
     /// No such sandbox.
     #[error("there is no sandbox {0}")]
     NotFound(String),
+    /// There was such a sandbox, and its end is still known.
+    #[error("there is no sandbox {id} any more: it {standing}")]
+    Gone {
+        /// Which sandbox.
+        id: SandboxId,
+        /// How it ended, in a sentence without its subject.
+        standing: String,
+    },
     /// The sandbox is not in a state for the verb.
     #[error("sandbox {id} {standing}")]
     NotRunning {
@@ -73,6 +97,23 @@ pub enum LifecycleError {
          raise it"
     )]
     Full(usize),
+    /// No such pool.
+    #[error("there is no pool {0}: create it first, or leave extensions.poolRef out")]
+    NoPool(String),
+    /// There is one of this name already.
+    #[error("there is a pool {0} already")]
+    PoolExists(String),
+    /// All sandboxes of the pool are taken, and it may have no more.
+    #[error(
+        "no sandbox of pool {pool} became free within {} s: raise its poolMax or delete some",
+        .wait.as_secs()
+    )]
+    PoolExhausted {
+        /// Which pool.
+        pool: String,
+        /// How long was waited.
+        wait: Duration,
+    },
     /// The runtime could not do it.
     #[error("{source}")]
     Runtime {
@@ -81,6 +122,9 @@ pub enum LifecycleError {
         /// What it says.
         source: RuntimeError,
     },
+    /// The runtime could not do it with named volumes.
+    #[error("{0}")]
+    Volumes(RuntimeError),
     /// The runtime did not answer in time.
     #[error("the runtime took more than {} s to {verb} sandbox {id}", .after.as_secs())]
     Late {

@@ -18,7 +18,8 @@ impl Filter {
     fn shows(&self, record: &Record) -> bool {
         let state = word(record.state()).to_ascii_lowercase();
         // Who asks for it by its id is told that it is gone.
-        *record.state() != State::Removing
+        !record.is_spare()
+            && !matches!(record.state(), State::Removing(_))
             && (self.states.is_empty() || self.states.contains(&state))
             && self
                 .metadata
@@ -37,7 +38,7 @@ pub(crate) fn word(state: &State) -> &'static str {
             EndKind::Success => "Terminated",
             EndKind::Failure => "Failed",
         },
-        State::Removing => "Stopping",
+        State::Removing(_) => "Stopping",
     }
 }
 

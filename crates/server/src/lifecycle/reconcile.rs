@@ -46,7 +46,7 @@ fn about(record: &Record, seen: Option<&Observed>) -> Option<Finding> {
     let revision = record.revision();
     match (record.state(), seen.map(|it| &it.phase)) {
         // Whoever makes or removes it is at it this moment, and will tell.
-        (State::Creating | State::Removing, _) => None,
+        (State::Creating | State::Removing(_), _) => None,
         (State::Running | State::Paused, None) => {
             Some(Finding::Apply(id, Event::Lost { revision }))
         }

@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use barchan_daemon::clock::Now;
+use barchan_daemon::clock::{Clock, Now};
 use barchan_wire::id::SandboxId;
-use tokio::sync::Mutex as TurnMutex;
+use tokio::sync::{Mutex as TurnMutex, watch};
 
-use super::state::{Action, Event, Record, Refusal, Spans, step};
+use crate::activity::Activity;
+
+use super::state::{Action, Event, Record, Refusal, Spans, State, step};
 
 /// One sandbox.
 #[derive(Debug)]
@@ -15,13 +17,18 @@ pub(super) struct Entry {
     /// Held by whoever has the runtime do something with this sandbox: creates, deletes, pauses
     /// and resumes of one sandbox come one after the other.
     pub(super) turn: TurnMutex<()>,
+    /// Who uses it.
+    pub(super) activity: Activity,
     record: Mutex<Arc<Record>>,
+    is_paused: watch::Sender<bool>,
 }
 
 impl Entry {
-    pub(super) fn new(record: Record) -> Self {
+    pub(super) fn new(record: Record, clock: &Clock) -> Self {
         Self {
             turn: TurnMutex::new(()),
+            activity: Activity::starting(clock),
+            is_paused: watch::Sender::new(*record.state() == State::Paused),
             record: Mutex::new(Arc::new(record)),
         }
     }
@@ -31,11 +38,17 @@ impl Entry {
         Arc::clone(&lock(&self.record))
     }
 
+    /// Returns once it is paused.
+    pub(super) async fn paused(&self) {
+        // The sender lives as long as this does.
+        let _ = self.is_paused.subscribe().wait_for(|paused| *paused).await;
+    }
+
     /// Applies an event. `then` sees the record before and after under the lock, so that changes
     /// are handed on in the order in which they were made.
     pub(super) fn apply<T>(
         &self,
-        event: Event,
+        event: &Event,
         now: Now,
         spans: Spans,
         then: impl FnOnce(&Record, &Arc<Record>, &'static [Action]) -> T,
@@ -44,6 +57,9 @@ impl Entry {
         let (next, actions) = step(Record::clone(&record), event, now, spans)?;
         let next = Arc::new(next);
         let before = std::mem::replace(&mut *record, Arc::clone(&next));
+        let is_paused = *next.state() == State::Paused;
+        self.is_paused
+            .send_if_modified(|was| std::mem::replace(was, is_paused) != is_paused);
         Ok(then(&before, &next, actions))
     }
 }
@@ -58,13 +74,13 @@ impl Registry {
     }
 
     /// Adds a sandbox unless there are `max` already.
-    pub(super) fn insert(&self, record: Record, max: usize) -> Option<Arc<Entry>> {
+    pub(super) fn insert(&self, record: Record, max: usize, clock: &Clock) -> Option<Arc<Entry>> {
         let mut entries = lock(&self.0);
         if entries.len() >= max {
             return None;
         }
         let id = record.id().clone();
-        let entry = Arc::new(Entry::new(record));
+        let entry = Arc::new(Entry::new(record, clock));
         entries.insert(id, Arc::clone(&entry));
         Some(entry)
     }

@@ -2,29 +2,37 @@
 //! order.
 
 mod observe;
+mod once;
+mod pools;
+mod usage;
 mod verbs;
+mod volumes;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use barchan_daemon::clock::Clock;
 use barchan_daemon::shutdown::Shutdown;
 use barchan_daemon::tasks::Tasks;
-use barchan_runtime::{Capabilities, Limits, Runtime, RuntimeError, Upstream};
+use barchan_runtime::{Capabilities, Gpus, Hook, Limits, Runtime, RuntimeError, Upstream};
 use barchan_wire::id::SandboxId;
 use barchan_wire::secret::Secret;
 
 use super::error::{LifecycleError, Verb};
 use super::expiry::Deadlines;
+use super::feed::{Feed, Watch};
+use super::graves::Graves;
 use super::list::{self, Filter};
 use super::registry::{Entry, Registry};
-use super::state::{Action, Event, Origin, Record, Spans, State};
-use crate::store::Store;
+use pools::Pools;
 
-/// All sandboxes of this server. Clones are the same.
+use super::state::{Action, Event, Origin, Record, Refusal, Spans, State};
+use crate::store::{Kept, Receipt, Slot, Store};
+
+/// All sandboxes of this server, by the rules of one day. Clones are the same.
 #[derive(Clone)]
-pub struct Lifecycle(Arc<Shared>);
+pub struct Lifecycle(Arc<Shared>, Rules);
 
 struct Shared {
     runtime: Arc<dyn Runtime>,
@@ -32,9 +40,13 @@ struct Shared {
     clock: Clock,
     tasks: Tasks,
     shutdown: Shutdown,
-    rules: Rules,
+    /// The rules of today; what began under others ends by those.
+    rules: RwLock<Rules>,
     registry: Registry,
     deadlines: Deadlines,
+    graves: Graves,
+    feed: Feed,
+    pools: Pools,
 }
 
 /// How long and how many.
@@ -46,12 +58,14 @@ pub struct Rules {
     pub sandboxes_max: usize,
     /// Longest time for the runtime to do one thing.
     pub verb_wait: Duration,
+    /// Longest time to wait for a sandbox of a pool.
+    pub pool_wait: Duration,
     /// How often records and sandboxes are compared.
     pub reconcile_interval: Duration,
 }
 
 /// A sandbox to be made: nothing left to look up but its id.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Draft {
     /// What never changes of it.
     pub origin: Origin,
@@ -63,6 +77,12 @@ pub struct Draft {
     pub env: BTreeMap<String, Secret>,
     /// What it may use.
     pub limits: Limits,
+    /// Run to its end before the entrypoint is started.
+    pub pre_start: Option<Hook>,
+    /// Run again and again while the entrypoint runs.
+    pub periodic: Vec<Hook>,
+    /// Graphics processors that it sees.
+    pub gpus: Option<Gpus>,
 }
 
 /// What a server is built of.
@@ -71,8 +91,8 @@ pub struct Parts {
     pub runtime: Arc<dyn Runtime>,
     /// Where records are kept.
     pub store: Store,
-    /// The records that were there.
-    pub records: Vec<Record>,
+    /// What was kept there.
+    pub kept: Kept,
     /// Tells the time.
     pub clock: Clock,
     /// Owns every task.
@@ -91,7 +111,7 @@ impl Lifecycle {
         let Parts {
             runtime,
             store,
-            records,
+            kept,
             clock,
             tasks,
             shutdown,
@@ -104,27 +124,53 @@ impl Lifecycle {
             clock,
             tasks,
             shutdown,
-            rules,
+            rules: RwLock::new(rules),
             registry,
             deadlines,
+            graves: Graves::default(),
+            feed: Feed::default(),
+            pools: Pools::default(),
         };
-        let lifecycle = Self(Arc::new(shared));
+        let lifecycle = Self(Arc::new(shared), rules);
         let changes = lifecycle.0.runtime.watch();
-        lifecycle.take_up(records).await?;
+        lifecycle.take_up(kept).await?;
         lifecycle.reconcile().await?;
         lifecycle.watch_over(changes);
         Ok(lifecycle)
     }
 
-    async fn take_up(&self, records: Vec<Record>) -> Result<(), LifecycleError> {
+    /// The same sandboxes by other rules. Work of the server's own goes by them from its next round
+    /// on.
+    #[must_use]
+    pub fn under(&self, rules: Rules) -> Self {
+        *self.0.rules.write().unwrap_or_else(PoisonError::into_inner) = rules;
+        Self(Arc::clone(&self.0), rules)
+    }
+
+    /// The same sandboxes by the rules of today.
+    fn today(&self) -> Self {
+        let rules = *self.0.rules.read().unwrap_or_else(PoisonError::into_inner);
+        Self(Arc::clone(&self.0), rules)
+    }
+
+    async fn take_up(&self, kept: Kept) -> Result<(), LifecycleError> {
         let now = self.0.clock.now();
-        for record in records {
-            let record = record.woken(now, self.0.rules.spans);
+        for grave in kept.graves {
+            self.0.graves.bury(Arc::new(grave));
+        }
+        for record in kept.records {
+            let record = record.woken(now, self.1.spans);
             self.0.deadlines.set(record.id(), None, record.deadline());
-            let interrupted = *record.state() == State::Creating;
-            let entry = self.0.registry.insert(record, usize::MAX);
-            if let Some(entry) = entry.filter(|_| interrupted) {
-                self.change(&entry, Event::Interrupted).await?;
+            let event = match record.state() {
+                State::Creating if !kept.host_restarted => Some(Event::Interrupted),
+                State::Creating | State::Running | State::Paused if kept.host_restarted => {
+                    Some(Event::HostRestarted)
+                }
+                _ => None,
+            };
+            let entry = self.0.registry.insert(record, usize::MAX, &self.0.clock);
+            if let (Some(entry), Some(event)) = (entry, event) {
+                self.change(&entry, event).await?;
             }
         }
         Ok(())
@@ -209,33 +255,82 @@ impl Lifecycle {
     fn entry(&self, id: &SandboxId) -> Result<Arc<Entry>, LifecycleError> {
         let entry = self.0.registry.get(id);
         entry
-            .filter(|entry| *entry.record().state() != State::Removing)
-            .ok_or_else(|| LifecycleError::NotFound(id.to_string()))
+            .filter(|entry| {
+                let record = entry.record();
+                !record.is_spare() && !matches!(record.state(), State::Removing(_))
+            })
+            .ok_or_else(|| self.gone(id))
+    }
+
+    /// Why there is no such sandbox, as far as is known.
+    fn gone(&self, id: &SandboxId) -> LifecycleError {
+        match self.0.graves.get(id) {
+            Some(grave) => LifecycleError::Gone {
+                id: id.clone(),
+                standing: standing(&grave),
+            },
+            None => LifecycleError::NotFound(id.to_string()),
+        }
+    }
+
+    /// A sandbox that is there or whose end is still readable.
+    ///
+    /// # Errors
+    /// When nothing is known of it.
+    pub fn recall(&self, id: &SandboxId) -> Result<Arc<Record>, LifecycleError> {
+        let known = self.get(id).ok().or_else(|| self.0.graves.get(id));
+        known.ok_or_else(|| LifecycleError::NotFound(id.to_string()))
+    }
+
+    /// Every change of every sandbox, from after one on or from now on.
+    #[must_use]
+    pub fn watch_changes(&self, after: Option<u64>) -> Watch {
+        self.0.feed.watch(after)
     }
 
     /// Applies an event and returns once its record is kept.
     async fn change(&self, entry: &Entry, event: Event) -> Result<Arc<Record>, LifecycleError> {
         let slot = self.0.store.slot().await?;
         let now = self.0.clock.now();
-        let applied = entry.apply(event, now, self.0.rules.spans, |before, after, actions| {
-            let forget = actions.contains(&Action::Forget);
-            let deadline = after.deadline().filter(|_| !forget);
+        let applied = entry.apply(&event, now, self.1.spans, |before, after, actions| {
+            let leaves = matches!(after.state(), State::Removing(_));
+            let deadline = after.deadline().filter(|_| !leaves);
             self.0
                 .deadlines
                 .set(after.id(), before.deadline(), deadline);
-            let receipt = if forget {
-                slot.remove(after)
-            } else {
-                slot.put(after)
-            };
-            (Arc::clone(after), receipt)
+            let receipt = self.keep(slot, after, actions);
+            let told = (after.history() != before.history()).then(|| after.history().last());
+            (Arc::clone(after), receipt, told.flatten().cloned())
         });
-        let (record, receipt) = applied.map_err(|refusal| {
-            let record = entry.record();
-            LifecycleError::refused(refusal, record.id(), standing(&record))
+        let (record, receipt, told) = applied.map_err(|refusal| match refusal {
+            Refusal::Gone => self.gone(entry.record().id()),
+            other => {
+                let record = entry.record();
+                LifecycleError::refused(other, record.id(), standing(&record))
+            }
         })?;
-        receipt.kept().await?;
+        if let Some(receipt) = receipt {
+            receipt.kept().await?;
+        }
+        // Those that stand ready in pools are nobody's, and nobody is told of them.
+        if let Some(told) = told.filter(|_| !record.is_spare()) {
+            self.0.feed.tell(told, &record);
+        }
+        self.pool_changed(&record);
         Ok(record)
+    }
+
+    /// Hands in what the store has to do about a change.
+    fn keep(&self, slot: Slot<'_>, after: &Record, actions: &[Action]) -> Option<Receipt> {
+        if actions.contains(&Action::Bury) {
+            let grave = Arc::new(after.buried());
+            let evicted = self.0.graves.bury(Arc::clone(&grave));
+            return Some(slot.bury(&grave, evicted.as_ref()));
+        }
+        if actions.contains(&Action::Forget) {
+            return Some(slot.remove(after));
+        }
+        actions.contains(&Action::Save).then(|| slot.put(after))
     }
 
     /// Waits for the runtime, but not for ever.
@@ -245,7 +340,7 @@ impl Lifecycle {
         id: &SandboxId,
         answer: impl Future<Output = Result<T, RuntimeError>>,
     ) -> Result<T, LifecycleError> {
-        let after = self.0.rules.verb_wait;
+        let after = self.1.verb_wait;
         match tokio::time::timeout(after, answer).await {
             Ok(answer) => answer.map_err(|source| LifecycleError::Runtime { verb, source }),
             Err(_) => Err(LifecycleError::Late {
@@ -271,7 +366,7 @@ impl Lifecycle {
 impl std::fmt::Debug for Parts {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Parts")
-            .field("records", &self.records.len())
+            .field("kept", &self.kept)
             .finish_non_exhaustive()
     }
 }
@@ -291,6 +386,6 @@ fn standing(record: &Record) -> String {
         State::Running => "is running".to_owned(),
         State::Paused => "is paused".to_owned(),
         State::Ended(end) => format!("has ended ({}): {}", end.reason, end.message),
-        State::Removing => "is being removed".to_owned(),
+        State::Removing(_) => "is being removed".to_owned(),
     }
 }

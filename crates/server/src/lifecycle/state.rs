@@ -2,7 +2,9 @@
 //! record goes through [`step`].
 
 mod end;
+mod history;
 mod record;
+mod volume;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,8 +14,10 @@ use barchan_runtime::Phase;
 use barchan_wire::lifecycle::Time;
 use serde::{Deserialize, Serialize};
 
-pub use end::{End, EndKind};
-pub use record::{Origin, Record};
+pub use end::{Cause, End, EndKind};
+pub use history::{Happened, Happening};
+pub use record::{Allotment, Origin, Record};
+pub use volume::{Source, Volume};
 
 /// Where a sandbox stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,8 +31,9 @@ pub enum State {
     Paused,
     /// It ended; its reason stays readable for a while.
     Ended(End),
-    /// It is being removed. Never kept: who is being removed is forgotten first.
-    Removing,
+    /// It is being removed, and this is how it ended. Never kept: who is being removed is buried or
+    /// forgotten first.
+    Removing(End),
 }
 
 /// What happened.
@@ -64,14 +69,25 @@ pub enum Event {
     Paused,
     /// It was resumed.
     Resumed,
+    /// The host was started anew, and nothing on it runs any more.
+    HostRestarted,
     /// It is to end at another time.
     Renewed(Time),
+    /// It stood ready in a pool, and somebody gets it now.
+    Allocated(Box<Allotment>),
+    /// Somebody uses it, which may put off its end.
+    Accessed,
     /// Labels change: a text sets one, nothing takes it away, the others stay.
     Labelled(BTreeMap<String, Option<String>>),
     /// Somebody wants it gone.
     Unwanted,
-    /// Its time may be over.
-    Checked,
+    /// Its pool has too many, or is gone. Whoever got it in the meantime keeps it.
+    Surplus,
+    /// Its time may be over; nobody has used it for so long, and nothing inside is at work.
+    Checked {
+        /// For how long.
+        idle: Duration,
+    },
 }
 
 /// What has to be done about a change, in this order.
@@ -81,6 +97,8 @@ pub enum Action {
     Save,
     /// Take the record out of the store.
     Forget,
+    /// Take it out of the store and keep its end there, readable for a while.
+    Bury,
     /// Have the runtime remove the sandbox.
     Delete,
     /// Look at the record when its deadline comes.
@@ -117,21 +135,29 @@ pub struct Spans {
 /// When the event does not fit the record's state.
 pub fn step(
     mut record: Record,
-    event: Event,
+    event: &Event,
     now: Now,
     spans: Spans,
 ) -> Result<(Record, &'static [Action]), Refusal> {
-    let next = next(&record, &event, now)?;
-    let actions: &[Action] = match (&next, &event) {
-        (State::Removing, Event::NotStarted) => &[Action::Forget],
-        (State::Removing, _) => &[Action::Forget, Action::Delete],
-        (State::Ended(_), _) | (_, Event::Renewed(_)) => &[Action::Save, Action::Arm],
+    let next = next(&record, event, now)?;
+    let is_old_end = matches!(record.state(), State::Ended(_)) && record.is_forgettable(now, spans);
+    let actions: &[Action] = match (&next, event) {
+        (State::Removing(_), Event::NotStarted) => &[Action::Forget],
+        // Its end was readable for long enough.
+        (State::Removing(_), Event::Checked { .. }) if is_old_end => {
+            &[Action::Forget, Action::Delete]
+        }
+        (State::Removing(_), _) => &[Action::Bury, Action::Delete],
+        // It was used meanwhile, or something inside is at work: only the next look changes.
+        (_, Event::Checked { .. }) => &[Action::Arm],
+        (State::Ended(_) | State::Running | State::Paused, _) => &[Action::Save, Action::Arm],
         _ => &[Action::Save],
     };
-    record.learn(event);
+    record.note(event, &next, now);
+    record.learn(event, now);
     record.enter(next, now);
     if actions.contains(&Action::Arm) {
-        record.arm(now, spans);
+        record.arm(now, spans, event.idle());
     }
     Ok((record, actions))
 }
@@ -141,9 +167,12 @@ fn next(record: &Record, event: &Event, now: Now) -> Result<State, Refusal> {
     use State::{Creating, Ended, Paused, Removing, Running};
     let is_fresh = |revision: u64| revision == record.revision();
     match (record.state(), event) {
-        (Removing, _) => Err(Refusal::Gone),
-        (_, Event::NotStarted | Event::Unwanted) => Ok(Removing),
-        (_, Event::Checked) if record.is_due(now) => Ok(Removing),
+        (Removing(_), _) => Err(Refusal::Gone),
+        (_, Event::NotStarted) => Ok(Removing(End::not_started())),
+        (_, Event::Surplus) if !record.is_spare() => Err(Refusal::Nothing),
+        (Ended(end), Event::Unwanted | Event::Surplus) => Ok(Removing(end.clone())),
+        (_, Event::Unwanted | Event::Surplus) => Ok(Removing(End::killed())),
+        (_, Event::Checked { idle }) => checked(record, *idle, now),
         (Creating, Event::Started { .. }) => Ok(Running),
         (Creating, Event::Interrupted) => Ok(Ended(End::interrupted())),
         (
@@ -173,17 +202,46 @@ fn next(record: &Record, event: &Event, now: Now) -> Result<State, Refusal> {
         (Running | Paused, Event::Lost { revision }) if is_fresh(*revision) => {
             Ok(Ended(End::lost()))
         }
+        (Creating | Running | Paused, Event::HostRestarted) => Ok(Ended(End::host_restarted())),
+        (Running, Event::Allocated(_)) if record.is_spare() => Ok(Running),
         (Running, Event::Paused) => Ok(Paused),
         (_, Event::Paused) => Err(Refusal::NotRunning),
         (Paused, Event::Resumed) => Ok(Running),
         (_, Event::Resumed) => Err(Refusal::NotPaused),
         (_, Event::Renewed(_)) if record.expires_at().is_none() => Err(Refusal::NeverExpires),
         (_, Event::Renewed(at)) if *at <= Time::new(now.wall) => Err(Refusal::Past),
+        (Running, Event::Accessed) if record.expiry_after_access(now).is_some() => Ok(Running),
         // An end that was seen before the start was told stays the end.
         (stays, Event::Started { .. } | Event::Renewed(_) | Event::Labelled(_)) => {
             Ok(stays.clone())
         }
         _ => Err(Refusal::Nothing),
+    }
+}
+
+/// What follows when a sandbox's deadline came. Paused ones are not idle: nobody can use them, and
+/// whoever paused one means to come back.
+fn checked(record: &Record, idle: Duration, now: Now) -> Result<State, Refusal> {
+    match record.state() {
+        State::Ended(end) if record.is_due(now) => Ok(State::Removing(end.clone())),
+        State::Ended(_) => Err(Refusal::Nothing),
+        _ if record.is_expired(now) => Ok(State::Removing(End::expired())),
+        State::Running => match record.origin().idle_timeout() {
+            Some(limit) if idle >= limit => Ok(State::Removing(End::idle(limit))),
+            Some(_) => Ok(State::Running),
+            None => Err(Refusal::Nothing),
+        },
+        _ => Err(Refusal::Nothing),
+    }
+}
+
+impl Event {
+    /// For how long nobody has used the sandbox, if the event tells.
+    fn idle(&self) -> Duration {
+        match self {
+            Self::Checked { idle } => *idle,
+            _ => Duration::ZERO,
+        }
     }
 }
 

@@ -7,7 +7,8 @@ use crate::store::StoreError;
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) id: String,
-    pub(super) created_us: i64,
+    /// When it was asked for; of a grave, when it ended.
+    pub(super) at_us: i64,
     /// The record as JSON; an error text when it could not be put into words.
     pub(super) record: Result<String, String>,
 }
@@ -16,8 +17,17 @@ impl Row {
     pub(super) fn of(record: &Record) -> Self {
         Self {
             id: record.id().to_string(),
-            created_us: record.created_at().as_micros(),
+            at_us: record.created_at().as_micros(),
             record: serde_json::to_string(record).map_err(|error| error.to_string()),
+        }
+    }
+
+    /// A record that is kept for its end.
+    pub(super) fn of_grave(record: &Record) -> Self {
+        let at_us = record.since().as_micros();
+        Self {
+            at_us,
+            ..Self::of(record)
         }
     }
 }

@@ -4,10 +4,12 @@ use std::path::Path;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-use rusqlite::{Connection, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use tokio::sync::mpsc;
 
-use super::{Change, Job, StoreError, migrate, row};
+use super::once::Results;
+use super::{Change, Job, Kept, StoreError, migrate, row};
+use crate::lifecycle::KeptPool;
 use crate::lifecycle::state::Record;
 
 /// Most changes of one transaction.
@@ -71,12 +73,48 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     Ok(database)
 }
 
-/// Reads every record.
-pub(super) fn load(database: &mut Connection) -> Result<Vec<Record>, StoreError> {
+/// Reads all that is kept, and notes this run of the host.
+pub(super) fn load(database: &mut Connection, boot: &str) -> Result<Kept, StoreError> {
     let failed = |error: rusqlite::Error| StoreError::Read(error.to_string());
-    let mut query = database
-        .prepare("SELECT record FROM sandboxes ORDER BY created_us")
+    let records = read_all(database, "SELECT record FROM sandboxes ORDER BY created_us")?;
+    let graves = read_all(database, "SELECT record FROM graves ORDER BY ended_us")?;
+    let before: Option<String> = database
+        .query_row("SELECT value FROM facts WHERE name = 'boot'", [], |line| {
+            line.get(0)
+        })
+        .optional()
         .map_err(failed)?;
+    database
+        .execute(
+            "INSERT INTO facts (name, value) VALUES ('boot', ?1)
+             ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            params![boot],
+        )
+        .map_err(failed)?;
+    let pools = read_pools(database)?;
+    Ok(Kept {
+        records,
+        graves,
+        pools,
+        host_restarted: before.is_some_and(|before| before != boot),
+    })
+}
+
+fn read_pools(database: &Connection) -> Result<Vec<KeptPool>, StoreError> {
+    let failed = |error: rusqlite::Error| StoreError::Read(error.to_string());
+    let mut query = database.prepare("SELECT pool FROM pools").map_err(failed)?;
+    let texts = query
+        .query_map([], |line| line.get::<_, String>(0))
+        .map_err(failed)?;
+    let read = |text: String| {
+        serde_json::from_str(&text).map_err(|error| StoreError::Read(error.to_string()))
+    };
+    texts.map(|text| read(text.map_err(failed)?)).collect()
+}
+
+fn read_all(database: &Connection, query: &str) -> Result<Vec<Record>, StoreError> {
+    let failed = |error: rusqlite::Error| StoreError::Read(error.to_string());
+    let mut query = database.prepare(query).map_err(failed)?;
     let texts = query
         .query_map([], |line| line.get::<_, String>(0))
         .map_err(failed)?;
@@ -89,10 +127,13 @@ pub(super) fn load(database: &mut Connection) -> Result<Vec<Record>, StoreError>
 /// shares the next.
 pub(super) fn write_all(mut database: Connection, mut jobs: mpsc::Receiver<Job>) {
     let mut batch = Vec::with_capacity(BATCH_MAX);
+    let mut results = None;
     while jobs.blocking_recv_many(&mut batch, BATCH_MAX) > 0 {
-        let outcome = write(&mut database, &batch);
+        let outcome = write(&mut database, &mut results, &batch);
         if let Err(error) = &outcome {
             tracing::error!(%error, changes = batch.len(), "records could not be written");
+            // What was undone is counted anew.
+            results = None;
         }
         for job in batch.drain(..) {
             // Whoever asked may be gone; the change is kept all the same.
@@ -101,34 +142,94 @@ pub(super) fn write_all(mut database: Connection, mut jobs: mpsc::Receiver<Job>)
     }
 }
 
-fn write(database: &mut Connection, batch: &[Job]) -> Result<(), StoreError> {
+fn write(
+    database: &mut Connection,
+    results: &mut Option<Results>,
+    batch: &[Job],
+) -> Result<(), StoreError> {
     let failed = |error: rusqlite::Error| StoreError::Write(error.to_string());
+    let results = match results {
+        Some(results) => results,
+        None => results.insert(Results::count(database).map_err(failed)?),
+    };
     let transaction = database.transaction().map_err(failed)?;
     for job in batch {
-        change(&transaction, &job.change)?;
+        change(&transaction, results, &job.change)?;
     }
     transaction.commit().map_err(failed)
 }
 
-fn change(transaction: &Transaction<'_>, change: &Change) -> Result<(), StoreError> {
+fn change(
+    transaction: &Transaction<'_>,
+    results: &mut Results,
+    change: &Change,
+) -> Result<(), StoreError> {
     let failed = |error: rusqlite::Error| StoreError::Write(error.to_string());
     match change {
-        Change::Put(row) => {
-            let record = row
-                .record
+        Change::Put(row) => put(transaction, row, "sandboxes", "created_us"),
+        Change::Remove(id) => take_out(transaction, id, "sandboxes"),
+        Change::Bury(row, evicted) => {
+            take_out(transaction, &row.id, "sandboxes")?;
+            if let Some(evicted) = evicted {
+                take_out(transaction, evicted, "graves")?;
+            }
+            put(transaction, row, "graves", "ended_us")
+        }
+        Change::Forget(graves) => graves
+            .iter()
+            .try_for_each(|id| take_out(transaction, id, "graves")),
+        Change::PutPool(name, pool) => {
+            let pool = pool
                 .as_ref()
                 .map_err(|why| StoreError::Write(why.clone()))?;
             transaction
                 .prepare_cached(
-                    "INSERT INTO sandboxes (id, created_us, record) VALUES (?1, ?2, ?3)
-                     ON CONFLICT (id) DO UPDATE SET record = excluded.record",
+                    "INSERT INTO pools (name, pool) VALUES (?1, ?2)
+                     ON CONFLICT (name) DO UPDATE SET pool = excluded.pool",
                 )
-                .and_then(|mut put| put.execute(params![row.id, row.created_us, record]))
+                .and_then(|mut put| put.execute(params![name, pool]))
+                .map(drop)
+                .map_err(failed)
         }
-        Change::Remove(id) => transaction
-            .prepare_cached("DELETE FROM sandboxes WHERE id = ?1")
-            .and_then(|mut remove| remove.execute(params![id])),
+        Change::RemovePool(name) => transaction
+            .execute("DELETE FROM pools WHERE name = ?1", params![name])
+            .map(drop)
+            .map_err(failed),
+        Change::Claim(claim, standing) => {
+            let found = results.claim(transaction, claim).map_err(failed)?;
+            // Nobody else fills it, so it is empty.
+            let _ = standing.set(found);
+            Ok(())
+        }
+        Change::Settle(settled) => results.settle(transaction, settled).map_err(failed),
     }
-    .map(drop)
-    .map_err(failed)
+}
+
+fn put(
+    transaction: &Transaction<'_>,
+    row: &row::Row,
+    table: &str,
+    time: &str,
+) -> Result<(), StoreError> {
+    let record = row
+        .record
+        .as_ref()
+        .map_err(|why| StoreError::Write(why.clone()))?;
+    let query = format!(
+        "INSERT INTO {table} (id, {time}, record) VALUES (?1, ?2, ?3)
+         ON CONFLICT (id) DO UPDATE SET record = excluded.record"
+    );
+    transaction
+        .prepare_cached(&query)
+        .and_then(|mut put| put.execute(params![row.id, row.at_us, record]))
+        .map(drop)
+        .map_err(|error| StoreError::Write(error.to_string()))
+}
+
+fn take_out(transaction: &Transaction<'_>, id: &str, table: &str) -> Result<(), StoreError> {
+    transaction
+        .prepare_cached(&format!("DELETE FROM {table} WHERE id = ?1"))
+        .and_then(|mut remove| remove.execute(params![id]))
+        .map(drop)
+        .map_err(|error| StoreError::Write(error.to_string()))
 }

@@ -85,6 +85,46 @@ async fn the_unix_socket_knows_its_user() {
     assert_eq!(endpoint.json()["endpoint"], expected.as_str());
 }
 
+/// Guessing is told to wait; who has the key, a token, or the operator's socket never is.
+#[tokio::test]
+async fn who_fails_too_often_is_told_to_wait() {
+    let world = World::new().await;
+    let id = world.sandbox().await;
+    let (inside, socket) = (format!("/sandboxes/{id}/proxy/8080/"), world.unix_socket());
+    for _ in 0..3 {
+        for number in 0..60 {
+            let (path, code) = match number % 3 {
+                0 => (inside.as_str(), "401 MISSING_OR_INVALID_SECURE_ACCESS"),
+                1 => ("/v1/sandboxes", "401 INVALID_API_KEY"),
+                _ => ("/nowhere", "401 INVALID_API_KEY"),
+            };
+            let call = world.bare("GET", path).header("x-api-key", "guess");
+            let answer = call.send().await;
+            let is_limited = number >= 50;
+            let code = if is_limited {
+                "429 TOO_MANY_FAILURES"
+            } else {
+                code
+            };
+            assert_eq!(answer.code(), code, "{number}");
+            assert_eq!(answer.header("retry-after") == "1", is_limited, "{number}");
+        }
+        for (call, status) in [
+            (world.call("GET", "/v1/sandboxes"), 200),
+            (world.inside(&id, 8080, "GET", "/").await, 200),
+            (world.bare("GET", "/health"), 200),
+            (Call::unix(&socket, "GET", "/v1/sandboxes"), 200),
+            (
+                Call::unix(&socket, "GET", "/v1/sandboxes").header("x-api-key", "guess"),
+                200,
+            ),
+        ] {
+            assert_eq!(call.send().await.status, status);
+        }
+        world.hand.advance(std::time::Duration::from_secs(1));
+    }
+}
+
 #[tokio::test]
 async fn pages_of_foreign_origins_stay_out() {
     let world = World::new().await;
@@ -268,11 +308,6 @@ async fn unknown_routes_and_methods_say_so_in_both_ways() {
             "GET",
             "/v1/snapshots".to_owned(),
             "501 SNAPSHOT::NOT_IMPLEMENTED",
-        ),
-        (
-            "GET",
-            "/pools".to_owned(),
-            "501 KUBERNETES::POOL_NOT_SUPPORTED",
         ),
         (
             "POST",

@@ -59,8 +59,13 @@ async fn endpoints_that_make_no_sense_are_refused() {
     let id = world.sandbox().await;
     for (path, expected) in [
         (
-            format!("/sandboxes/{id}/endpoints/80?expires=9999999999"),
-            "400 SANDBOX::API_NOT_SUPPORTED",
+            format!("/sandboxes/{id}/endpoints/80?expires=1899999999"),
+            "400 SANDBOX::INVALID_PARAMETER",
+        ),
+        (format!("/sandboxes/{id}/endpoints/80?expires=-1"), "422"),
+        (
+            format!("/sandboxes/{id}/endpoints/80?form=other"),
+            "400 SANDBOX::INVALID_PARAMETER",
         ),
         (
             format!("/sandboxes/{id}/endpoints/80?expires=9999999999&use_server_proxy=1"),

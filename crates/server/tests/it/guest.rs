@@ -1,5 +1,7 @@
 //! A program behind a sandbox's socket that shows what reaches it.
 
+pub(crate) mod grpc;
+
 use std::convert::Infallible;
 use std::io::Write;
 use std::sync::Arc;
@@ -7,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use barchan_runtime::fake::Guest;
+use barchan_wire::header::TUNNEL;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -89,6 +92,13 @@ pub(crate) fn blunt(first: &'static [u8], then: &'static [u8]) -> Guest {
 }
 
 async fn answer(mut request: Request<Incoming>, counts: &Counts) -> Response<Body> {
+    if request
+        .headers()
+        .get("upgrade")
+        .is_some_and(|it| it == TUNNEL)
+    {
+        return grpc::tunnel(&mut request, counts.one_more());
+    }
     let path = request.uri().path().to_owned();
     let path = path.strip_prefix("/proxy/8080").unwrap_or(&path);
     match path {
@@ -103,6 +113,10 @@ async fn answer(mut request: Request<Incoming>, counts: &Counts) -> Response<Bod
                 .header("location", "http://169.254.169.254/secret")
                 .body(empty())
                 .unwrap()
+        }
+        "/relative" => {
+            let response = Response::builder().status(302);
+            response.header("location", "/login").body(empty()).unwrap()
         }
         "/zipped" => {
             let response = Response::builder().header("content-encoding", "gzip");
@@ -169,7 +183,7 @@ pub(crate) fn empty() -> Body {
     Empty::new().map_err(|never| match never {}).boxed_unsync()
 }
 
-fn full(bytes: impl Into<Bytes>) -> Body {
+pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into())
         .map_err(|never| match never {})
         .boxed_unsync()

@@ -110,6 +110,11 @@ async fn raw(world: &World, text: &str) -> Vec<String> {
     if stream.write_all(text.as_bytes()).await.is_ok() {
         stream.shutdown().await.unwrap_or_default();
     }
+    heads(&mut stream).await
+}
+
+/// The first line of each answer until the connection ends.
+async fn heads(stream: &mut TcpStream) -> Vec<String> {
     let mut told = Vec::new();
     let reading = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut told))
         .await
@@ -120,6 +125,33 @@ async fn raw(world: &World, text: &str) -> Vec<String> {
         .skip(1)
         .map(|it| it.lines().next().unwrap().to_owned())
         .collect()
+}
+
+/// A program that answers before it has read the request, and closes, is heard all the same.
+#[tokio::test]
+async fn an_early_answer_is_passed_on() {
+    let early = b"HTTP/1.1 413 Too Large\r\ncontent-length: 5\r\n\r\nno, I";
+    let world = World::with(&Set::guest(blunt(early, b""))).await;
+    let id = world.sandbox().await;
+    for _ in 0..20 {
+        let call = world.inside(&id, 8080, "POST", "/").await;
+        let answer = call.body(vec![b'a'; 4 * 1024 * 1024]).send().await;
+        assert_eq!((answer.status, answer.text()), (413, "no, I"));
+    }
+}
+
+/// A refusal that needs no body takes it all the same, and its connection goes on.
+#[tokio::test]
+async fn an_early_refusal_does_not_end_its_connection() {
+    let world = World::new().await;
+    let body = "a".repeat(8 * 1024 * 1024);
+    let length = body.len();
+    let refused = format!("POST /nowhere HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}");
+    let health = "GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    let mut stream = TcpStream::connect(world.address()).await.unwrap();
+    let text = format!("{refused}\r\n\r\n{body}{health}");
+    stream.write_all(text.as_bytes()).await.unwrap();
+    assert_eq!(heads(&mut stream).await, ["401 Unauthorized", "200 OK"]);
 }
 
 /// A11: a request has one reading, or it is refused.

@@ -210,6 +210,7 @@ async fn an_end_is_told_with_its_reason_and_last_words() {
     for (end, reason) in [
         (EndReason::Oom, "oom"),
         (EndReason::DaemonLost, "daemon_lost"),
+        (EndReason::DaemonUnresponsive, "daemon_unresponsive"),
         (EndReason::LauncherLost, "launcher_lost"),
         (EndReason::Exit(137), "CONTAINER_EXITED_ERROR"),
     ] {

@@ -75,6 +75,10 @@ async fn what_disagrees_after_a_restart_is_settled() {
         entrypoint: vec!["sleep".to_owned()],
         env: Default::default(),
         limits: Limits::default(),
+        pre_start: None,
+        periodic: Vec::new(),
+        volumes: Vec::new(),
+        gpus: None,
     };
     world.fake.create(stray).await.unwrap();
     world.start().await.unwrap();

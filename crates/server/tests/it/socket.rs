@@ -161,6 +161,44 @@ async fn what_cannot_be_upgraded_is_refused_and_breaks_nothing() {
     assert_eq!(again.status, 200);
 }
 
+/// In a host of its own a page opens sockets with its cookie, and no other page does.
+#[tokio::test]
+async fn a_page_opens_sockets_in_its_own_host() {
+    let (guest, _) = guest::echo();
+    let world = World::with(&Set::guest(guest)).await;
+    let id = world.sandbox().await;
+    let path = format!("/sandboxes/{id}/endpoints/8080?expires=1900000060");
+    let address = world.call("GET", &path).send().await.json();
+    let (host, link) = address["endpoint"]
+        .as_str()
+        .unwrap()
+        .split_once('/')
+        .unwrap();
+    let led = world.bare("GET", &format!("/{link}")).header("host", host);
+    let led = led.header("accept", "text/html").send().await;
+    let cookie = led.header("set-cookie").split(';').next().unwrap();
+    let own = format!("http://{host}");
+    let sibling = own.replace("8080-", "3000-");
+    let link = format!("/{link}/socket");
+    for (path, cookie, origin, expected) in [
+        ("/socket", cookie, own.as_str(), 101),
+        ("/socket", cookie, &sibling, 403),
+        ("/socket", cookie, "null", 403),
+        ("/socket", "a=1", &own, 401),
+        (&link, "a=1", &own, 101),
+        (&link, "a=1", &sibling, 403),
+    ] {
+        let headers = [("host", host), ("cookie", cookie), ("origin", origin)];
+        match connect(&world, path, &headers).await {
+            Ok((mut socket, _)) => {
+                assert_eq!(expected, 101, "{path} {origin}");
+                assert_eq!(next(&mut socket).await, Message::text("query="));
+            }
+            refused => assert_eq!(status(refused), expected, "{path} {origin}"),
+        }
+    }
+}
+
 /// Behind another protocol a proxy sees no requests any more, so none but WebSocket is passed on.
 #[tokio::test]
 async fn no_other_protocol_is_offered_inside() {

@@ -4,33 +4,36 @@ mod call;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use barchan_daemon::clock::{Clock, Hand};
+use barchan_daemon::clock::{Clock, Hand, Now};
 use barchan_daemon::shutdown::Shutdown;
 use barchan_runtime::Runtime as Sandboxes;
 use barchan_runtime::fake::{Fake, Guest};
-use barchan_server::config::Settings;
-use barchan_server::{App, StartError};
+use barchan_server::config::{SettingsError, Surroundings};
+use barchan_server::{App, Source, StartError};
 use barchan_wire::id::SandboxId;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-pub(crate) use call::{Answer, Call};
+pub(crate) use call::{Answer, Call, together};
 
 /// Longest time for anything that a test waits for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A server and all around it.
 pub(crate) struct World {
+    /// What is below the server, unless the set names something else.
     pub(crate) fake: Arc<Fake>,
+    sandboxes: Arc<dyn Sandboxes>,
     pub(crate) hand: Hand,
     clock: Clock,
     home: tempfile::TempDir,
-    settings: String,
+    /// What stands in the settings file, as it were.
+    settings: Arc<Mutex<String>>,
     server: Option<Server>,
 }
 
@@ -61,10 +64,13 @@ impl World {
             fake = fake.with_capabilities(capabilities.clone());
         }
         let (clock, hand) = Clock::manual(Timestamp::from_second(1_900_000_000).unwrap());
-        let settings = set.settings.to_owned();
+        let settings = Arc::new(Mutex::new(set.settings.to_owned()));
         let fake = Arc::new(fake);
+        let below = set.sandboxes.clone();
+        let sandboxes = below.unwrap_or_else(|| Arc::clone(&fake) as Arc<dyn Sandboxes>);
         let mut world = Self {
             fake,
+            sandboxes,
             hand,
             clock,
             home,
@@ -114,15 +120,25 @@ impl World {
         &self,
         port: u16,
     ) -> impl Future<Output = Result<App, StartError>> + use<> {
-        let mut settings = Settings::parse(&self.settings).unwrap();
-        settings.server.port = port;
-        settings.store.state_dir = Some(self.state_dir());
+        let (text, state_dir) = (Arc::clone(&self.settings), self.state_dir());
+        let read = move || -> Result<_, SettingsError> {
+            let mut loaded = Surroundings::text(&text.lock().unwrap()).read()?;
+            loaded.settings.server.port = port;
+            loaded.settings.store.state_dir = Some(state_dir.clone());
+            Ok(loaded)
+        };
+        let settings = read().map(|loaded| loaded.settings).unwrap();
         let clock = self.clock.clone();
-        let fake = Arc::clone(&self.fake);
+        let sandboxes = Arc::clone(&self.sandboxes);
         async move {
-            let make = |_| async { Ok::<_, String>(fake as Arc<dyn Sandboxes>) };
-            App::start(&settings, clock, make).await
+            let make = |_| async { Ok::<_, String>(sandboxes) };
+            App::start(&settings, Source::new(read, |_| {}), clock, make).await
         }
+    }
+
+    /// Replaces what stands in the settings file; the server does not know yet.
+    pub(crate) fn write(&self, settings: &str) {
+        *self.settings.lock().unwrap() = settings.to_owned();
     }
 
     /// Takes the server away in the middle of whatever it does, as SIGKILL would.
@@ -149,6 +165,11 @@ impl World {
             .unwrap()
             .unwrap();
         drop_off(server.runtime).await;
+    }
+
+    /// The time that the server sees.
+    pub(crate) fn now(&self) -> Now {
+        self.clock.now()
     }
 
     pub(crate) fn state_dir(&self) -> PathBuf {
@@ -264,6 +285,8 @@ pub(crate) struct Set {
     pub(crate) settings: &'static str,
     pub(crate) guest: Option<Guest>,
     pub(crate) capabilities: Option<barchan_runtime::Capabilities>,
+    /// What is below the server instead of a fake.
+    pub(crate) sandboxes: Option<Arc<dyn Sandboxes>>,
 }
 
 impl Set {

@@ -53,19 +53,57 @@ fn every_error_code_has_its_line() {
     fault::none(&found);
 }
 
+/// Variants of the enum of this name, in lower case with underscores.
+fn variants(text: &str, name: &str) -> Vec<(usize, String)> {
+    let begin = format!("pub enum {name} {{");
+    let lines = text.lines().enumerate();
+    let inside = lines.skip_while(|(_, line)| *line != begin).skip(1);
+    let inside = inside.take_while(|(_, line)| *line != "}");
+    let named = inside.filter_map(|(at, line)| Some((at + 1, line.trim().strip_suffix(',')?)));
+    let snake = |name: &str| {
+        let mut snake = String::new();
+        for c in name.chars() {
+            if c.is_ascii_uppercase() && !snake.is_empty() {
+                snake.push('_');
+            }
+            snake.push(c.to_ascii_lowercase());
+        }
+        snake
+    };
+    named.map(|(at, name)| (at, snake(name))).collect()
+}
+
+#[test]
+fn every_refusal_of_a_file_tool_has_its_line() {
+    let page = page("docs/reference/fs.md");
+    let codes = &self::page("crates/wire/src/execd/fs/refusal.rs");
+    let all = variants(&codes.text, "Code");
+    assert!(all.len() > 15, "the search for codes is broken");
+    let known = |code: &str| code == "unknown" || page.text.contains(&format!("| `{code}` |"));
+    let missing = all.iter().filter(|(_, code)| !known(code));
+    let fault = |(line, code): &(usize, String)| {
+        let what = format!("the code `{code}` has no line in {}", page.path);
+        let instead = "say there what it means";
+        Fault::new(&codes.path, *line, what, instead)
+    };
+    fault::none(&missing.map(fault).collect::<Vec<_>>());
+}
+
 #[test]
 fn every_environment_variable_has_its_line() {
-    let page = page("docs/reference/environment.md");
+    let others = page("docs/reference/environment.md");
+    let settings = page("docs/reference/settings.md");
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
     let readers = ["crates/", "python/src/", "examples/", "bench/"];
-    let is_test = |path: &str| path.contains("/tests/");
+    let is_test = |path: &str| path.contains("/tests/") || path.ends_with("/tests.rs");
     let read = |path: &str| readers.iter().any(|it| path.starts_with(it)) && !is_test(path);
     for source in sources().iter().filter(|it| read(&it.path)) {
         for word in words_from(&source.text, "BARCHAN_") {
             seen.insert(word);
-            if !page.text.contains(&format!("| `{word}` |")) {
-                let what = format!("the variable {word} has no line in {}", page.path);
+            let is_setting = settings.text.contains(&format!("`{word}`"));
+            if !is_setting && !others.text.contains(&format!("| `{word}` |")) {
+                let what = format!("the variable {word} has no line in {}", others.path);
                 let instead = "say there who reads it and what it means";
                 found.push(Fault::new(&source.path, 1, what, instead));
             }

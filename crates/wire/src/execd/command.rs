@@ -69,6 +69,25 @@ pub struct CommandStatus {
         with = "moment::rfc3339_option"
     )]
     pub finished_at: Option<Timestamp>,
+    /// What it used, once it has ended. An extension of ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// Whether the kernel seems to have killed it because memory ran out. An extension of ours.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub out_of_memory: bool,
+}
+
+/// What a command used: its process and all descendants that were waited for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// CPU time in programs, in microseconds.
+    pub user_us: u64,
+    /// CPU time in the kernel, in microseconds.
+    pub system_us: u64,
+    /// Most memory that any one of the processes held, in bytes.
+    pub max_rss_bytes: u64,
+    /// From start to end, in microseconds.
+    pub wall_us: u64,
 }
 
 /// Clients of other languages write `null` for what they leave out.

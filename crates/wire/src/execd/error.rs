@@ -22,6 +22,8 @@ pub enum ErrorCode {
     FileNotFound,
     /// There is no such session or code context.
     ContextNotFound,
+    /// Another caller is connected to the terminal.
+    AlreadyConnected,
     /// This daemon does not offer that.
     NotSupported,
     /// Anything else.

@@ -158,6 +158,9 @@ pub struct Replaced {
 }
 
 #[cfg(test)]
+mod fuzz;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

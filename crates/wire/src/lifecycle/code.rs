@@ -4,8 +4,14 @@
 pub const MISSING_API_KEY: &str = "MISSING_API_KEY";
 /// The key that came is not the server's.
 pub const INVALID_API_KEY: &str = "INVALID_API_KEY";
+/// Too many requests without the key came from one address.
+pub const TOO_MANY_FAILURES: &str = "TOO_MANY_FAILURES";
 /// Neither the server's key nor this sandbox's token came with a proxied request.
 pub const MISSING_OR_INVALID_SECURE_ACCESS: &str = "MISSING_OR_INVALID_SECURE_ACCESS";
+/// The signature of an address is none of this server's for this port.
+pub const SIGNED_ADDRESS_INVALID: &str = "SIGNED_ADDRESS_INVALID";
+/// The time of a signed address is over.
+pub const SIGNED_ADDRESS_EXPIRED: &str = "SIGNED_ADDRESS_EXPIRED";
 /// A web page of a foreign origin may not use this server.
 pub const ORIGIN_NOT_ALLOWED: &str = "ORIGIN_NOT_ALLOWED";
 /// The `Host` header names a host that this server is not.
@@ -20,6 +26,11 @@ pub const METHOD_NOT_ALLOWED: &str = "METHOD_NOT_ALLOWED";
 pub const BODY_TOO_LARGE: &str = "BODY_TOO_LARGE";
 /// The body did not arrive in time.
 pub const BODY_TIMEOUT: &str = "BODY_TIMEOUT";
+
+/// The operator has switched this off.
+pub const FEATURE_DISABLED: &str = "FEATURE_DISABLED";
+/// The settings that were read again cannot be used; the server goes on with those it has.
+pub const SETTINGS_UNUSABLE: &str = "SETTINGS_UNUSABLE";
 
 /// No such sandbox.
 pub const SANDBOX_NOT_FOUND: &str = "DOCKER::SANDBOX_NOT_FOUND";
@@ -56,8 +67,6 @@ pub const RESERVED_METADATA_LABEL: &str = "INVALID_METADATA_LABEL";
 pub const INVALID_METADATA_FORMAT: &str = "INVALID_METADATA_FORMAT";
 /// This server does not do that.
 pub const API_NOT_SUPPORTED: &str = "SANDBOX::API_NOT_SUPPORTED";
-/// Pools of warm sandboxes do not exist here.
-pub const UNSUPPORTED_POOL_REF: &str = "SANDBOX::UNSUPPORTED_POOL_REF";
 /// The server holds as many sandboxes as it may.
 pub const LIMIT_REACHED: &str = "SANDBOX::LIMIT_REACHED";
 /// The fault is the server's.
@@ -67,12 +76,34 @@ pub const INTERNAL_ERROR: &str = "SANDBOX::INTERNAL_ERROR";
 pub const SNAPSHOT_NOT_FOUND: &str = "SNAPSHOT::NOT_FOUND";
 /// The server takes no snapshots.
 pub const SNAPSHOT_NOT_IMPLEMENTED: &str = "SNAPSHOT::NOT_IMPLEMENTED";
-/// The server has no pools.
-pub const POOL_NOT_SUPPORTED: &str = "KUBERNETES::POOL_NOT_SUPPORTED";
+/// No such pool.
+pub const POOL_NOT_FOUND: &str = "KUBERNETES::POOL_NOT_FOUND";
+/// There is a pool of this name already.
+pub const POOL_ALREADY_EXISTS: &str = "KUBERNETES::POOL_ALREADY_EXISTS";
+/// All sandboxes of the pool are taken.
+pub const POOL_CAPACITY_EXHAUSTED: &str = "KUBERNETES::POOL_CAPACITY_EXHAUSTED";
 /// The server has no templates.
 pub const TEMPLATE_NOT_SUPPORTED: &str = "FSB::API_NOT_SUPPORTED";
+/// Two volumes of one sandbox have the same name.
+pub const DUPLICATE_VOLUME: &str = "VOLUME::DUPLICATE_NAME";
+/// A volume cannot appear at this place of a sandbox.
+pub const INVALID_MOUNT_PATH: &str = "VOLUME::INVALID_MOUNT_PATH";
+/// The part of a volume leads out of it, or is no folder of it.
+pub const INVALID_SUB_PATH: &str = "VOLUME::INVALID_SUB_PATH";
+/// The path of the host is none that this server reads.
+pub const INVALID_HOST_PATH: &str = "VOLUME::INVALID_HOST_PATH";
 /// Host paths are not on the allow-list.
 pub const HOST_PATH_NOT_ALLOWED: &str = "VOLUME::HOST_PATH_NOT_ALLOWED";
+/// There is nothing at the path of the host.
+pub const HOST_PATH_NOT_FOUND: &str = "VOLUME::HOST_PATH_NOT_FOUND";
+/// The folder of the host was missing and could not be made.
+pub const HOST_PATH_CREATE_FAILED: &str = "VOLUME::HOST_PATH_CREATE_FAILED";
+/// There is no named volume of this name.
+pub const VOLUME_NOT_FOUND: &str = "VOLUME::PVC_NOT_FOUND";
+/// A named volume could not be made or opened.
+pub const VOLUME_UNUSABLE: &str = "VOLUME::PVC_INSPECT_FAILED";
+/// A named volume is mounted by a sandbox. One of our own.
+pub const VOLUME_IN_USE: &str = "VOLUME::IN_USE";
 /// The runtime has no such kind of volume.
 pub const UNSUPPORTED_VOLUME: &str = "VOLUME::UNSUPPORTED_BACKEND";
 /// The asked part of the diagnostics does not exist.
@@ -86,3 +117,12 @@ pub const BACKEND_CONNECTION_FAILED: &str = "BACKEND_CONNECTION_FAILED";
 pub const BACKEND_RESPONSE_FAILED: &str = "BACKEND_RESPONSE_FAILED";
 /// The program in the sandbox did not answer in time.
 pub const BACKEND_TIMEOUT: &str = "BACKEND_TIMEOUT";
+
+/// The idempotency key is empty, too long or no plain text.
+pub const INVALID_IDEMPOTENCY_KEY: &str = "INVALID_IDEMPOTENCY_KEY";
+/// The idempotency key was used for another request.
+pub const IDEMPOTENCY_KEY_REUSED: &str = "IDEMPOTENCY_KEY_REUSED";
+/// The command was begun and its sandbox ended before its outcome was known.
+pub const COMMAND_OUTCOME_UNKNOWN: &str = "COMMAND_OUTCOME_UNKNOWN";
+/// The command ended, and its result is no longer kept.
+pub const COMMAND_RESULT_EXPIRED: &str = "COMMAND_RESULT_EXPIRED";

@@ -6,9 +6,9 @@ mod rules;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use super::hooks::Hooks;
+use super::volume::Volume;
 use crate::secret::Secret;
 
 /// The least time to live, in seconds.
@@ -17,6 +17,8 @@ pub const TIMEOUT_S_MIN: i64 = 60;
 pub const POOL_REF: &str = "poolRef";
 /// The extension that renews a sandbox while it is used.
 pub const RENEW_ON_ACCESS: &str = "access.renew.extend.seconds";
+/// The extension that ends a sandbox which nobody uses for so many seconds. One of our own.
+pub const IDLE_TIMEOUT: &str = "barchan.idle.timeout.seconds";
 /// Extensions under this prefix are kept and shown; all others without a meaning are dropped.
 pub const KEPT_EXTENSIONS: &str = "opensandbox.extensions.";
 /// An environment name that belongs to the server.
@@ -64,9 +66,9 @@ pub struct CreateSandbox {
     pub credential_proxy: Option<CredentialProxy>,
     /// Whether the sandbox's ports want a token.
     pub secure_access: bool,
-    /// What is mounted, as sent.
+    /// What is mounted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub volumes: Vec<Map<String, Value>>,
+    pub volumes: Vec<Volume>,
     /// What is outside of the fixed fields.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub extensions: BTreeMap<String, String>,

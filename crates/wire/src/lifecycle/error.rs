@@ -125,7 +125,7 @@ impl Faults {
 fn shown(loc: &[Value], input: &Value) -> Value {
     let secret = loc
         .iter()
-        .any(|step| matches!(step.as_str(), Some("env" | "auth")));
+        .any(|step| matches!(step.as_str(), Some("env" | "auth" | "ossfs")));
     match input {
         _ if secret => Value::Null,
         Value::String(text) if text.len() > INPUT_BYTES_MAX => {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::lax::Need::{May, Must};
 use super::lax::Reader;
+use super::schedule::Schedule;
 
 /// The hooks of a sandbox.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,6 +80,13 @@ impl Hooks {
                     "value_error",
                     "name",
                     "must differ from the other hooks' names",
+                );
+            }
+            if Schedule::parse(&schedule).is_err() {
+                hook.refuse(
+                    "value_error",
+                    "schedule",
+                    "must be a cron line of five fields, @hourly and the like, or @every 90s",
                 );
             }
             periodic.push(Periodic {

@@ -62,6 +62,9 @@ fn decimal_millis(text: &str) -> Option<u64> {
 }
 
 #[cfg(test)]
+mod fuzz;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

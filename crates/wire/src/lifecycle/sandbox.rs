@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::create::{Image, Platform};
+use super::pool::Allocation;
 use super::time::Time;
 use crate::id::SandboxId;
 
@@ -36,6 +37,9 @@ pub struct Sandbox {
     /// What is outside of the fixed fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extensions: Option<BTreeMap<String, String>>,
+    /// The pool that it was taken from, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocation: Option<Allocation>,
 }
 
 /// The answer to a create: a sandbox without its image.

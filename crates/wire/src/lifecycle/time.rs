@@ -116,6 +116,9 @@ impl<'de> Deserialize<'de> for Time {
 }
 
 #[cfg(test)]
+mod fuzz;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;

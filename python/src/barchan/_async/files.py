@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
+from barchan import _trees
 from barchan._async.transport import AsyncTransport
 from barchan._calls import files as calls
 from barchan._multipart import Upload
@@ -65,6 +66,20 @@ class AsyncFiles:
                 await asyncio.to_thread(file.close)
         return size
 
+    async def upload_dir(self, local: str | Path, path: str) -> str:
+        """Copies what is in a local directory to one of the sandbox, which is made if it is
+        missing; modes, times and links are kept. Returns what had to be left out, as text."""
+        return await _run(_trees.into(self._transport.address, self._id, local, path))
+
+    async def download_dir(
+        self, path: str, local: str | Path, *, max_bytes: int | None = None
+    ) -> str:
+        """Copies what is in a directory of the sandbox to a local one, which is made if it is
+        missing. Nothing is written outside it, whatever the sandbox sends; links that lead out
+        are left out. Returns what had to be left out, as text."""
+        copy = _trees.out_of(self._transport.address, self._id, path, local, max_bytes)
+        return await _run(copy)
+
     async def info(self, path: str) -> FileInfo:
         """What is known of a path."""
         return next(iter((await self.info_many([path])).values()))
@@ -104,3 +119,21 @@ class AsyncFiles:
     async def replace(self, path: str, old: str, new: str) -> int:
         """Replaces a text wherever it occurs in a file; returns how often it did."""
         return await self._transport.call(calls.replace(self._id, path, old, new))
+
+
+async def _run(copy: _trees.Copy) -> str:
+    """Runs a copy to its end; one that is given up is stopped."""
+    process = await asyncio.create_subprocess_exec(
+        *copy.arguments,
+        env=copy.environment,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        _, said = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return copy.check(process.returncode or 0, said)

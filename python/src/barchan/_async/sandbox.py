@@ -11,6 +11,7 @@ from barchan import _config, errors
 from barchan._address import Address
 from barchan._async.commands import AsyncCommands
 from barchan._async.files import AsyncFiles
+from barchan._async.fs import AsyncFs
 from barchan._async.transport import AsyncTransport
 from barchan._calls import lifecycle
 from barchan._forks import Shared
@@ -42,6 +43,7 @@ class AsyncSandbox:
         self._transport = transport_to(address)
         self.commands = AsyncCommands(self._transport, sandbox_id)
         self.files = AsyncFiles(self._transport, sandbox_id)
+        self.fs = AsyncFs(self._transport, sandbox_id)
 
     def __repr__(self) -> str:
         return f"AsyncSandbox({self.id!r}, {str(self.address)!r})"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from barchan import _trees
 from barchan._blocking.transport import Transport
 from barchan._calls import files as calls
 from barchan._multipart import Upload
@@ -59,6 +61,18 @@ class Files:
                 size += file.write(piece)
         return size
 
+    def upload_dir(self, local: str | Path, path: str) -> str:
+        """Copies what is in a local directory to one of the sandbox, which is made if it is
+        missing; modes, times and links are kept. Returns what had to be left out, as text."""
+        return _run(_trees.into(self._transport.address, self._id, local, path))
+
+    def download_dir(self, path: str, local: str | Path, *, max_bytes: int | None = None) -> str:
+        """Copies what is in a directory of the sandbox to a local one, which is made if it is
+        missing. Nothing is written outside it, whatever the sandbox sends; links that lead out
+        are left out. Returns what had to be left out, as text."""
+        copy = _trees.out_of(self._transport.address, self._id, path, local, max_bytes)
+        return _run(copy)
+
     def info(self, path: str) -> FileInfo:
         """What is known of a path."""
         return next(iter(self.info_many([path]).values()))
@@ -98,3 +112,16 @@ class Files:
     def replace(self, path: str, old: str, new: str) -> int:
         """Replaces a text wherever it occurs in a file; returns how often it did."""
         return self._transport.call(calls.replace(self._id, path, old, new))
+
+
+def _run(copy: _trees.Copy) -> str:
+    """Runs a copy to its end."""
+    ended = subprocess.run(  # noqa: S603
+        copy.arguments,
+        env=copy.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    return copy.check(ended.returncode, ended.stderr)

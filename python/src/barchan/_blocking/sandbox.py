@@ -10,6 +10,7 @@ from barchan import _config, errors
 from barchan._address import Address
 from barchan._blocking.commands import Commands
 from barchan._blocking.files import Files
+from barchan._blocking.fs import Fs
 from barchan._blocking.transport import Transport
 from barchan._calls import lifecycle
 from barchan._forks import Shared
@@ -35,6 +36,7 @@ class Sandbox:
         self._transport = transport_to(address)
         self.commands = Commands(self._transport, sandbox_id)
         self.files = Files(self._transport, sandbox_id)
+        self.fs = Fs(self._transport, sandbox_id)
 
     def __repr__(self) -> str:
         return f"Sandbox({self.id!r}, {str(self.address)!r})"

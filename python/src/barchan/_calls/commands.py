@@ -38,15 +38,9 @@ def run(
     background: bool,
 ) -> Request:
     """A shell script, or a program with its arguments. The answer is a stream of events."""
-    asked: dict[str, Any] = {"cwd": cwd, "envs": dict(env) if env else None}
-    if isinstance(command, str):
-        asked["command"] = command
-    else:
-        asked["argv"] = list(command)
+    asked = asked_for(command, cwd=cwd, env=env, timeout_s=timeout_s)
     if background:
         asked["background"] = True
-    if timeout_s:
-        asked["timeout"] = max(1, round(timeout_s * 1000))
     headers, body = json_body(asked)
     return Request(
         "POST",
@@ -56,6 +50,24 @@ def run(
         silence_s=SILENCE_S,
         total_s=timeout_s + GRACE_S if timeout_s else None,
     )
+
+
+def asked_for(
+    command: str | Sequence[str],
+    *,
+    cwd: str | None,
+    env: Mapping[str, str] | None,
+    timeout_s: float | None,
+) -> dict[str, Any]:
+    """What every request to run something says."""
+    asked: dict[str, Any] = {"cwd": cwd, "envs": dict(env) if env else None}
+    if isinstance(command, str):
+        asked["command"] = command
+    else:
+        asked["argv"] = list(command)
+    if timeout_s:
+        asked["timeout"] = max(1, round(timeout_s * 1000))
+    return asked
 
 
 def status(sandbox_id: str, command_id: str) -> Call[CommandStatus]:

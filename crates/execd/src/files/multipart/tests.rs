@@ -3,7 +3,10 @@ use super::*;
 const TYPE: &str = "multipart/form-data; boundary=b0";
 
 /// The parts of a body that arrives in these reads: names and contents.
-fn parts(content_type: &str, reads: &[&[u8]]) -> Result<Vec<(String, Vec<u8>)>, Broken> {
+pub(super) fn parts_of(
+    content_type: &str,
+    reads: &[&[u8]],
+) -> Result<Vec<(String, Vec<u8>)>, Broken> {
     let mut parser = Parser::new(content_type)?;
     let mut parts: Vec<(String, Vec<u8>)> = Vec::new();
     let mut open = false;
@@ -54,15 +57,19 @@ fn parts_come_out_whole_wherever_the_reads_end() {
         .iter()
         .map(|it| ("file".to_owned(), it.to_vec()))
         .collect();
-    assert_eq!(parts(TYPE, &[&body]).unwrap(), wanted);
+    assert_eq!(parts_of(TYPE, &[&body]).unwrap(), wanted);
     let single: Vec<&[u8]> = body.chunks(1).collect();
-    assert_eq!(parts(TYPE, &single).unwrap(), wanted);
+    assert_eq!(parts_of(TYPE, &single).unwrap(), wanted);
     for first in 0..body.len() {
         let (one, two) = body.split_at(first);
-        assert_eq!(parts(TYPE, &[one, two]).unwrap(), wanted, "cut at {first}");
+        assert_eq!(
+            parts_of(TYPE, &[one, two]).unwrap(),
+            wanted,
+            "cut at {first}"
+        );
         for width in [2, 3, 7] {
             let (middle, rest) = two.split_at(width.min(two.len()));
-            assert_eq!(parts(TYPE, &[one, middle, rest]).unwrap(), wanted);
+            assert_eq!(parts_of(TYPE, &[one, middle, rest]).unwrap(), wanted);
         }
     }
 }
@@ -107,7 +114,7 @@ fn content_types_and_heads_are_read_as_clients_write_them() {
         ),
     ] {
         let body = format!("--b0 \r\n{head}\r\n\r\nx\r\n--b0--");
-        let found = parts(content_type, &[body.as_bytes()]).ok();
+        let found = parts_of(content_type, &[body.as_bytes()]).ok();
         let found = found
             .and_then(|parts| parts.into_iter().next())
             .map(|part| part.0);
@@ -119,7 +126,7 @@ fn content_types_and_heads_are_read_as_clients_write_them() {
 fn broken_bodies_are_refused() {
     let good = [part("a", b"x"), b"--b0--\r\n".to_vec()].concat();
     for cut in 0..good.len() - 2 {
-        assert!(parts(TYPE, &[&good[..cut]]).is_err(), "cut at {cut}");
+        assert!(parts_of(TYPE, &[&good[..cut]]).is_err(), "cut at {cut}");
     }
     let endless = [b"--b0\r\nX: ".to_vec(), vec![b'x'; 20_000]].concat();
     for body in [
@@ -128,7 +135,7 @@ fn broken_bodies_are_refused() {
         b"--b0\r\n\r\nx\r\n--b0--",
         &endless,
     ] {
-        assert!(parts(TYPE, &[body]).is_err());
+        assert!(parts_of(TYPE, &[body]).is_err());
     }
 }
 

@@ -1,7 +1,8 @@
 //! What a world has on this host while it lives, and that all of it is gone afterwards.
 
-use std::collections::BTreeSet;
-use std::fs;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -70,8 +71,8 @@ pub(crate) struct Traces {
     /// deleted under a killed launcher, and with it the name of that launcher's groups.
     foreign: Vec<String>,
     /// The PID namespaces of its sandboxes and spares: where any process of a sandbox is, however
-    /// it hides.
-    namespaces: BTreeSet<PathBuf>,
+    /// it hides. Held open, or the next sandbox of anybody could get the number of one that ended.
+    namespaces: BTreeMap<PathBuf, File>,
 }
 
 impl Traces {
@@ -80,16 +81,20 @@ impl Traces {
         Self {
             state: state.to_owned(),
             foreign: leftovers::of(state),
-            namespaces: BTreeSet::new(),
+            namespaces: BTreeMap::new(),
         }
     }
 
     /// Before all is to be taken away: remembers what sandboxes and spares there are.
     pub(crate) fn note(&mut self, launcher: u32) {
         let own = pid_namespace_of(std::process::id());
-        let namespaces = children_of(launcher).filter_map(pid_namespace_of);
-        self.namespaces
-            .extend(namespaces.filter(|it| Some(it) != own.as_ref()));
+        let namespaces = children_of(launcher).filter_map(|pid| {
+            let held = File::open(format!("/proc/{pid}/ns/pid")).ok()?;
+            let name = fs::read_link(format!("/proc/self/fd/{}", held.as_raw_fd()));
+            Some((name.ok()?, held))
+        });
+        let foreign = namespaces.filter(|(name, _)| Some(name) != own.as_ref());
+        self.namespaces.extend(foreign);
     }
 
     /// Panics with what is still there after a while.
@@ -112,7 +117,7 @@ impl Traces {
         let mut found = leftovers::of(&self.state);
         found.retain(|trace| !self.foreign.contains(trace));
         let held =
-            |pid: &u32| pid_namespace_of(*pid).is_some_and(|it| self.namespaces.contains(&it));
+            |pid: &u32| pid_namespace_of(*pid).is_some_and(|it| self.namespaces.contains_key(&it));
         found.extend(
             processes()
                 .filter(held)

@@ -1,6 +1,7 @@
 //! A native runtime of its own for each test.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ pub(crate) struct World {
     pub(crate) native: Arc<Native>,
     pub(crate) state: TempDir,
     traces: Traces,
-    _task: JoinSet<()>,
+    task: JoinSet<()>,
 }
 
 impl World {
@@ -31,15 +32,13 @@ impl World {
 
     /// A runtime with this state directory.
     pub(crate) async fn at(state: TempDir) -> Self {
+        Self::with(state, Vec::new(), PathBuf::from("/dev")).await
+    }
+
+    /// One whose sandboxes may mount in these folders, on a host with the devices of that one.
+    pub(crate) async fn with(state: TempDir, host_paths: Vec<PathBuf>, devices: PathBuf) -> Self {
         let traces = Traces::before(state.path());
-        let settings = Settings {
-            state: state.path().to_owned(),
-            jail: guests::program("barchan-jail"),
-            execd: guests::program("barchan-execd"),
-            blanks: 2,
-            disk_bytes: 256 << 20,
-            aliases: Aliases::default(),
-        };
+        let settings = settings(state.path(), host_paths, devices);
         let (native, listening) = Native::start(settings).await.unwrap();
         let mut task = JoinSet::new();
         task.spawn(listening);
@@ -47,8 +46,18 @@ impl World {
             native,
             state,
             traces,
-            _task: task,
+            task,
         }
+    }
+
+    /// Starts anew on the same state directory, as a server does with other folders of the host.
+    pub(crate) async fn start_anew(&mut self, host_paths: Vec<PathBuf>) {
+        self.traces.note(self.native.launcher_pid());
+        self.task.shutdown().await;
+        let settings = settings(self.state.path(), host_paths, PathBuf::from("/dev"));
+        let (native, listening) = Native::start(settings).await.unwrap();
+        self.task.spawn(listening);
+        self.native = native;
     }
 
     /// Runs a shell script as a sandbox's entrypoint to its end.
@@ -59,9 +68,14 @@ impl World {
 
     /// Runs a sandbox to its end.
     pub(crate) async fn run_plan(&self, plan: Plan) -> (EndReason, String) {
+        self.try_plan(plan).await.unwrap()
+    }
+
+    /// Runs a sandbox to its end, if it comes about.
+    pub(crate) async fn try_plan(&self, plan: Plan) -> Result<(EndReason, String), RuntimeError> {
         let mut changes = self.native.watch();
         let id = plan.id.clone();
-        self.native.create(plan).await.unwrap();
+        self.native.create(plan).await?;
         let ended = tokio::time::timeout(PATIENCE, async {
             loop {
                 let Observed {
@@ -75,7 +89,7 @@ impl World {
         let reason = ended.await.expect("the sandbox does not end");
         let log = self.native.logs(&id).await.unwrap();
         self.native.delete(&id).await.unwrap();
-        (reason, String::from_utf8(log).unwrap())
+        Ok((reason, String::from_utf8(log).unwrap()))
     }
 
     pub(crate) async fn create(&self, image: &str) -> Result<Observed, RuntimeError> {
@@ -102,6 +116,19 @@ impl Drop for World {
     }
 }
 
+fn settings(state: &Path, host_paths: Vec<PathBuf>, devices: PathBuf) -> Settings {
+    Settings {
+        state: state.to_owned(),
+        jail: guests::program("barchan-jail"),
+        execd: guests::program("barchan-execd"),
+        blanks: 2,
+        disk_bytes: 256 << 20,
+        aliases: Aliases::default(),
+        host_paths: Some(host_paths),
+        devices,
+    }
+}
+
 pub(crate) fn plan(image: &str, entrypoint: &[&str], limits: Limits) -> Plan {
     Plan {
         id: uuid::Uuid::new_v4().to_string().parse().unwrap(),
@@ -109,5 +136,9 @@ pub(crate) fn plan(image: &str, entrypoint: &[&str], limits: Limits) -> Plan {
         entrypoint: entrypoint.iter().map(|word| (*word).to_owned()).collect(),
         env: BTreeMap::new(),
         limits,
+        pre_start: None,
+        periodic: Vec::new(),
+        volumes: Vec::new(),
+        gpus: None,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use barchan_runtime::{Capabilities, Limits};
+use barchan_runtime::{Capabilities, Gpus, Limits};
 use barchan_wire::lifecycle::resources;
 
 use super::Admission;
@@ -15,6 +15,8 @@ const MEMORY_BYTES_MIN: u64 = 6 * 1024 * 1024;
 const DISK_BYTES_MIN: u64 = 16 * 1024 * 1024;
 /// Least number of processes: the daemon's threads, the entrypoint, a command and its child.
 const PIDS_MIN: u64 = 8;
+/// The most processors of any Linux machine, in thousandths.
+const CPU_MILLIS_MAX: u64 = 8_192_000;
 /// PID_MAX_LIMIT of Linux on 64-bit machines.
 const PIDS_MAX: u64 = 4_194_304;
 
@@ -43,10 +45,8 @@ impl Admission {
         asked: &BTreeMap<String, String>,
         host: &Capabilities,
     ) -> Result<Limits, Refusal> {
-        if asked.contains_key("gpu") {
-            return Err(Refusal::parameter(
-                "resourceLimits.gpu: this host gives no GPU to sandboxes",
-            ));
+        if asked.contains_key("") {
+            return Err(Refusal::parameter("resourceLimits: a limit needs a name"));
         }
         let disk = asked.get("disk").or_else(|| asked.get("ephemeral-storage"));
         let read = |name: &str, text: Option<&String>, how: fn(&str) -> Option<u64>| match text {
@@ -86,10 +86,42 @@ impl Admission {
     }
 }
 
+/// The graphics processors of a sandbox: a number of them, or all.
+pub(super) fn gpus(
+    asked: &BTreeMap<String, String>,
+    host: &Capabilities,
+) -> Result<Option<Gpus>, Refusal> {
+    let Some(text) = asked.get("gpu") else {
+        return Ok(None);
+    };
+    let count = || resources::count(text).and_then(|count| u32::try_from(count).ok());
+    let gpus = match text.eq_ignore_ascii_case("all") {
+        true => Gpus::All,
+        false => Gpus::Count(count().ok_or_else(|| unreadable("gpu", text))?),
+    };
+    let wanted = match gpus {
+        Gpus::All => 1,
+        Gpus::Count(count) => count,
+    };
+    match host.gpus {
+        0 => Err(Refusal::parameter(
+            "resourceLimits.gpu: this host has no GPU; neither /dev/nvidia0 nor a render node in \
+             /dev/dri is there",
+        )),
+        present if wanted > present => Err(Refusal::parameter(format!(
+            "resourceLimits.gpu: this host has {present}"
+        ))),
+        _ => Ok(Some(gpus)),
+    }
+}
+
 /// Refuses what no sandbox can start with, or no kernel accept.
 fn possible(limits: &Limits) -> Result<(), Refusal> {
     let below = |limit: Option<u64>, min: u64| limit.is_some_and(|limit| limit < min);
     let refuse = |words: &str| Err(Refusal::parameter(format!("resourceLimits.{words}")));
+    if limits.cpu_millis.is_some_and(|cpu| cpu > CPU_MILLIS_MAX) {
+        return refuse("cpu: no machine has more than 8192");
+    }
     if below(limits.memory_bytes, MEMORY_BYTES_MIN) {
         return refuse("memory: a sandbox needs at least 6Mi");
     }

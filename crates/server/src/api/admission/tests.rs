@@ -1,9 +1,12 @@
-use serde_json::json;
+use serde_json::{Map, Value, json};
+
+use barchan_runtime::Gpus;
 
 use super::*;
 
-fn admission() -> Admission {
+pub(super) fn admission() -> Admission {
     Admission {
+        idle_timeout_s: None,
         timeout_s_max: None,
         default: Limits {
             pids: Some(4096),
@@ -16,10 +19,13 @@ fn admission() -> Admission {
         },
         strict: true,
         arch: "amd64",
+        has_host_paths: true,
+        volume_default_bytes: 1 << 30,
+        volume_bytes_max: Some(100 << 30),
     }
 }
 
-fn able() -> Capabilities {
+pub(super) fn able() -> Capabilities {
     Capabilities {
         runtime: "fake",
         limit_cpu: true,
@@ -27,11 +33,13 @@ fn able() -> Capabilities {
         limit_pids: true,
         limit_disk: true,
         pause: true,
+        limit_volume: true,
+        gpus: 2,
     }
 }
 
 /// The default request with some fields replaced.
-fn asked(changes: &Value) -> CreateSandbox {
+pub(super) fn asked(changes: &Value) -> CreateSandbox {
     let mut body = json!({
         "image": {"uri": "host"},
         "timeout": 600,
@@ -88,13 +96,8 @@ fn what_this_server_does_not_do_is_refused_by_its_own_code() {
             json!({"metadata": {"opensandbox.io/a": ""}}),
         ],
     );
-    let pool = json!({"extensions": {"poolRef": "p"}});
-    check("400 SANDBOX::UNSUPPORTED_POOL_REF", &[pool]);
     let snapshot = json!({"image": null, "entrypoint": null, "snapshotId": "s"});
     check("404 SNAPSHOT::NOT_FOUND", &[snapshot]);
-    let volume = |kind: &str| json!({"volumes": [{"name": "v", "mountPath": "/m", kind: {}}]});
-    check("400 VOLUME::HOST_PATH_NOT_ALLOWED", &[volume("host")]);
-    check("400 VOLUME::UNSUPPORTED_BACKEND", &[volume("pvc")]);
     let template = json!({"templateId": "tpl-1", "timeout": 600});
     let template = CreateSandbox::read(Some(&template)).unwrap();
     let refusal = admission().admit(template, &able()).unwrap_err();
@@ -107,6 +110,8 @@ fn bad_parameters_are_refused() {
     let many: Map<String, Value> = (0..9)
         .map(|n| (format!("E{n}"), json!("x".repeat(125_000))))
         .collect();
+    let hook = |name: &str| json!({"name": name, "schedule": "@hourly", "command": ["true"]});
+    let many_hooks: Vec<Value> = (0..33).map(|n| hook(&n.to_string())).collect();
     check(
         "400 SANDBOX::INVALID_PARAMETER",
         &[
@@ -115,7 +120,12 @@ fn bad_parameters_are_refused() {
             json!({"platform": {"os": "linux", "arch": "arm64"}}),
             json!({"extensions": {"access.renew.extend.seconds": "299"}}),
             json!({"extensions": {"access.renew.extend.seconds": "+300"}}),
-            json!({"lifecycle": {}}),
+            json!({"lifecycle": {"preStart": {"command": [""]}}}),
+            json!({"lifecycle": {"preStart": {"command": ["a\u{0}b"]}}}),
+            json!({"lifecycle": {"preStart": {"command": ["a", long]}}}),
+            json!({"lifecycle": {"periodic": [hook("")]}}),
+            json!({"lifecycle": {"periodic": [hook(&"n".repeat(64))]}}),
+            json!({"lifecycle": {"periodic": many_hooks}}),
             json!({"secureAccess": true}),
             json!({"networkPolicy": {}}),
             json!({"env": {"A=B": ""}}),
@@ -147,7 +157,9 @@ fn amounts_that_make_no_sense_are_refused() {
         json!({"pids": "99999999999999"}),
         json!({"memory": "65Gi"}),
         json!({"memory": "99999999999999999999T"}),
-        json!({"gpu": "1"}),
+        json!({"cpu": "8193"}),
+        json!({"": ""}),
+        json!({"": "1", "cpu": "1"}),
         json!({"disk": "-1"}),
         json!({"pids": "0"}),
     ];
@@ -221,4 +233,26 @@ fn only_kept_extensions_are_kept_and_guard_settings_never_reach_a_sandbox() {
     let kept: Vec<_> = draft.origin.extensions.keys().collect();
     assert_eq!(kept, ["opensandbox.extensions.team"]);
     assert_eq!(draft.env.keys().collect::<Vec<_>>(), ["A"]);
+}
+
+#[test]
+fn graphics_processors_are_given_as_far_as_there_are_any() {
+    let gpu = |text: &str| json!({"resourceLimits": {"gpu": text}});
+    let none = Capabilities { gpus: 0, ..able() };
+    for (text, expected) in [
+        ("1", Some(Gpus::Count(1))),
+        ("2", Some(Gpus::Count(2))),
+        ("all", Some(Gpus::All)),
+        ("ALL", Some(Gpus::All)),
+        ("3", None),
+        ("0", None),
+        ("-1", None),
+        ("some", None),
+        ("", None),
+    ] {
+        let draft = admission().admit(asked(&gpu(text)), &able());
+        assert_eq!(draft.ok().and_then(|draft| draft.gpus), expected, "{text}");
+        let told = code_of(&admission(), &gpu(text), &none);
+        assert_eq!(told, "400 SANDBOX::INVALID_PARAMETER", "{text}");
+    }
 }

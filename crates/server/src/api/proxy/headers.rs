@@ -1,13 +1,15 @@
 //! Pure. Which headers go through the proxy, and which are its own.
 
+use barchan_wire::header::COMMAND_ID;
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_SECURITY_POLICY, COOKIE, EXPECT, FORWARDED, HOST, LOCATION,
-    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, SET_COOKIE, STRICT_TRANSPORT_SECURITY, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE,
+    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, REFERER, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY,
+    TE, TRAILER, TRANSFER_ENCODING, UPGRADE, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::target::Target;
+use super::cookies;
+use super::target::{Form, Signature, Target};
 use crate::api::Peer;
 use crate::api::guard::has_token;
 
@@ -30,45 +32,100 @@ const FORWARDED_OTHER: [&str; 4] = [
     "x-real-ip",
 ];
 
-/// What a page of a sandbox could say to a browser about the whole origin that it shares with the
-/// API.
-const ORIGIN_WIDE: [&str; 6] = [
-    "service-worker-allowed",
+/// What a page could say to a browser about more than its own origin: about other hosts of the
+/// domain, or how this one is reached, which is not the program's to decide.
+const SITE_WIDE: [&str; 5] = [
     "clear-site-data",
     "alt-svc",
     "nel",
     "report-to",
     "reporting-endpoints",
 ];
+/// What it could say about the whole origin, where it shares one with the API.
+const SERVICE_WORKER_ALLOWED: &str = "service-worker-allowed";
 const CORS: &str = "access-control-";
 
+/// What a page may do in a browser that was handed its signed address: run, but in an origin that
+/// it shares with nobody.
+const CONFINED: &str =
+    "sandbox allow-downloads allow-forms allow-modals allow-popups allow-scripts";
+
+/// Who calls, and how.
+pub(super) struct Caller<'a> {
+    pub(super) peer: &'a Peer,
+    /// The `Host` it wrote.
+    pub(super) host: Option<&'a str>,
+}
+
+/// Whether whoever stands between the caller and this server says that it was called by https. A
+/// caller who lies deceives itself alone.
+pub(super) fn is_https(headers: &HeaderMap) -> bool {
+    let scheme = headers.get("x-forwarded-proto").map(HeaderValue::as_bytes);
+    scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"https"))
+}
+
 /// Makes a caller's headers those of the request inside.
-pub(super) fn question(headers: &mut HeaderMap, peer: &Peer, host: Option<&str>, port: u16) {
+pub(super) fn question(headers: &mut HeaderMap, caller: &Caller<'_>, target: &Target, port: u16) {
     let takes_trailers = has_token(headers, TE, "trailers");
+    let scheme = if is_https(headers) { "https" } else { "http" };
     drop_hop_headers(headers);
-    for name in [AUTHORIZATION, COOKIE, FORWARDED, EXPECT] {
+    for name in [FORWARDED, EXPECT] {
         headers.remove(name);
     }
+    headers.remove(COMMAND_ID);
     for name in FORWARDED_BY_US.iter().chain(&FORWARDED_OTHER) {
         headers.remove(*name);
     }
     if takes_trailers {
         headers.insert(TE, HeaderValue::from_static("trailers"));
     }
-    if let Ok(own) = HeaderValue::from_str(&format!("127.0.0.1:{port}")) {
-        headers.insert(HOST, own);
+    drop_own_referer(headers, target);
+    let own_host = format!("127.0.0.1:{port}");
+    let host = match target.form() {
+        Form::Path | Form::Signed => {
+            headers.remove(AUTHORIZATION);
+            headers.remove(COOKIE);
+            own_host.as_str()
+        }
+        // What a page of this origin calls itself, its program must call it too.
+        Form::Host => {
+            cookies::keep_theirs(headers);
+            caller.host.unwrap_or(&own_host)
+        }
+    };
+    if let Ok(host) = HeaderValue::from_str(host) {
+        headers.insert(HOST, host);
     }
-    headers.insert("x-forwarded-for", peer.address.clone());
-    headers.insert("x-forwarded-proto", HeaderValue::from_static("http"));
-    if let Some(host) = host.and_then(|host| HeaderValue::from_str(host).ok()) {
+    headers.insert("x-forwarded-for", caller.peer.address.clone());
+    headers.insert("x-forwarded-proto", HeaderValue::from_static(scheme));
+    let host = caller
+        .host
+        .and_then(|host| HeaderValue::from_str(host).ok());
+    if let Some(host) = host {
         headers.insert("x-forwarded-host", host);
     }
 }
 
+/// A page's address may hold its signature, which is not for programs.
+fn drop_own_referer(headers: &mut HeaderMap, target: &Target) {
+    let Some(Signature::Own(own) | Signature::Osep(_, own)) = target.signature() else {
+        return;
+    };
+    let referer = headers.get(REFERER).map(HeaderValue::as_bytes);
+    if referer.is_some_and(|referer| memchr::memmem::find(referer, own.as_bytes()).is_some()) {
+        headers.remove(REFERER);
+    }
+}
+
 /// Makes the headers of the answer inside those of ours. `is_foreign` is whether a program of the
-/// sandbox's user speaks, and not the daemon.
+/// sandbox's user speaks, and not the daemon; `host` is what the caller wrote in `Host`.
 // BOUNDARY: sandbox → host. Test: hostile_answer_headers_are_tamed
-pub(super) fn answer(headers: &mut HeaderMap, target: &Target, is_foreign: bool) {
+pub(super) fn answer(
+    headers: &mut HeaderMap,
+    target: &Target,
+    host: Option<&str>,
+    is_foreign: bool,
+) {
     drop_hop_headers(headers);
     if let Some(place) = headers.get(LOCATION).and_then(|place| place.to_str().ok())
         && place.starts_with('/')
@@ -77,13 +134,29 @@ pub(super) fn answer(headers: &mut HeaderMap, target: &Target, is_foreign: bool)
     {
         headers.insert(LOCATION, place);
     }
-    if !is_foreign {
-        return;
+    match target.form() {
+        Form::Path if !is_foreign => {}
+        Form::Path => {
+            tame(headers, target.base());
+            headers.append(CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
+        }
+        Form::Signed => {
+            tame(headers, target.base());
+            headers.append(CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONFINED));
+            headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+        }
+        Form::Host => {
+            drop_site_wide(headers);
+            cookies::keep_settable(headers, host.unwrap_or_default());
+        }
     }
-    for name in ORIGIN_WIDE {
-        headers.remove(name);
-    }
-    headers.remove(STRICT_TRANSPORT_SECURITY);
+}
+
+/// Takes from an answer what it could say to a browser about the origin that it shares with the
+/// API.
+fn tame(headers: &mut HeaderMap, base: &str) {
+    drop_site_wide(headers);
+    headers.remove(SERVICE_WORKER_ALLOWED);
     let cors: Vec<HeaderName> = headers
         .keys()
         .filter(|name| name.as_str().starts_with(CORS))
@@ -92,8 +165,15 @@ pub(super) fn answer(headers: &mut HeaderMap, target: &Target, is_foreign: bool)
     for name in cors {
         headers.remove(name);
     }
-    keep_own_cookies(headers, target.base());
-    headers.append(CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
+    cookies::keep_set(headers, |cookie| is_own_cookie(cookie, base));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+}
+
+fn drop_site_wide(headers: &mut HeaderMap) {
+    for name in SITE_WIDE {
+        headers.remove(name);
+    }
+    headers.remove(STRICT_TRANSPORT_SECURITY);
 }
 
 fn drop_hop_headers(headers: &mut HeaderMap) {
@@ -119,26 +199,6 @@ fn drop_hop_headers(headers: &mut HeaderMap) {
 }
 
 /// Cookies for other paths of this origin are not the sandbox's to set.
-fn keep_own_cookies(headers: &mut HeaderMap, base: &str) {
-    if !headers.contains_key(SET_COOKIE) {
-        return;
-    }
-    let own: Vec<HeaderValue> = headers
-        .get_all(SET_COOKIE)
-        .iter()
-        .filter(|cookie| {
-            cookie
-                .to_str()
-                .is_ok_and(|cookie| is_own_cookie(cookie, base))
-        })
-        .cloned()
-        .collect();
-    headers.remove(SET_COOKIE);
-    for cookie in own {
-        headers.append(SET_COOKIE, cookie);
-    }
-}
-
 fn is_own_cookie(cookie: &str, base: &str) -> bool {
     let mut is_own = true;
     for attribute in cookie.split(';').skip(1) {
@@ -155,5 +215,7 @@ fn is_own_cookie(cookie: &str, base: &str) -> bool {
     is_own
 }
 
+#[cfg(test)]
+mod fuzz;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,7 @@
 //! One connection into a sandbox. Whoever uses it also drives it, in one task: a request inside
 //! costs no hand-over between tasks, and a caller that goes away takes its connection with it.
+//! HTTP/2, for which the library has tasks of its own, is spoken to those programs alone that need
+//! it.
 
 use std::io;
 use std::path::Path;
@@ -8,25 +10,37 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker, ready};
 
+use barchan_daemon::payload::Payload;
+use barchan_daemon::tasks::Tasks;
 use bytes::Bytes;
 use http::{Request, Response};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::client::conn::TrySendError;
-use hyper::client::conn::http1::{self, SendRequest};
+use hyper::client::conn::{http1, http2};
+use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
+
+use super::patient::Patient;
 
 /// Largest head of an answer, in bytes, and most of its headers.
 const HEAD_BYTES_MAX: usize = 256 * 1024;
 const HEADERS_MAX: usize = 512;
 /// Most bytes read ahead of whoever takes the answer.
 const READ_AHEAD_BYTES_MAX: usize = 512 * 1024;
+/// The same of HTTP/2, which has one request on a connection.
+const WINDOW_BYTES: u32 = 512 * 1024;
 
 /// A connection into a sandbox.
 pub(super) struct Link {
-    sender: SendRequest<Upload>,
+    sender: Sender,
     /// `None` once it is closed.
     driver: Option<Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>>,
+}
+
+enum Sender {
+    One(http1::SendRequest<Upload>),
+    Two(http2::SendRequest<Upload>),
 }
 
 impl Link {
@@ -39,12 +53,29 @@ impl Link {
             .max_header_size(HEAD_BYTES_MAX)
             .max_headers(HEADERS_MAX)
             .max_buf_size(READ_AHEAD_BYTES_MAX)
-            .handshake(TokioIo::new(stream))
+            .handshake(TokioIo::new(Patient::new(stream)))
             .await
             .map_err(io::Error::other)?;
         Ok(Self {
-            sender,
+            sender: Sender::One(sender),
             driver: Some(Box::pin(connection.with_upgrades())),
+        })
+    }
+
+    /// Speaks HTTP/2 to the program at the end of a tunnel.
+    // BOUNDARY: sandbox → host; heads, frames and what waits are capped here.
+    // Test: a_program_that_breaks_http2_is_a_typed_failure
+    pub(super) async fn through(tunnel: Upgraded, tasks: &Tasks) -> hyper::Result<Self> {
+        let (sender, connection) = http2::Builder::new(tasks.clone())
+            .max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
+            .initial_stream_window_size(WINDOW_BYTES)
+            .initial_connection_window_size(WINDOW_BYTES)
+            .max_send_buf_size(READ_AHEAD_BYTES_MAX)
+            .handshake(tunnel)
+            .await?;
+        Ok(Self {
+            sender: Sender::Two(sender),
+            driver: Some(Box::pin(connection)),
         })
     }
 
@@ -53,14 +84,27 @@ impl Link {
         mut self,
         request: Request<Upload>,
     ) -> Result<(Response<Incoming>, Self), TrySendError<Request<Upload>>> {
-        let answer = self.sender.try_send_request(request);
-        let mut answer = std::pin::pin!(answer);
-        let response = std::future::poll_fn(|cx| {
-            self.drive(cx);
-            answer.as_mut().poll(cx)
-        });
-        let response = response.await?;
+        let response = match &mut self.sender {
+            Sender::One(sender) => {
+                let answer = sender.try_send_request(request);
+                self.driven(answer).await?
+            }
+            Sender::Two(sender) => {
+                let answer = sender.try_send_request(request);
+                self.driven(answer).await?
+            }
+        };
         Ok((response, self))
+    }
+
+    /// Waits for something that comes over this connection.
+    async fn driven<T>(&mut self, awaited: impl Future<Output = T>) -> T {
+        let mut awaited = std::pin::pin!(awaited);
+        std::future::poll_fn(|cx| {
+            self.drive(cx);
+            awaited.as_mut().poll(cx)
+        })
+        .await
     }
 
     /// Moves bytes both ways. Returns whether the connection is still there.
@@ -73,9 +117,10 @@ impl Link {
         self.driver.is_some()
     }
 
-    /// Whether it can take another request now.
+    /// Whether it can take another request now. A tunnel serves one.
     pub(super) fn is_idle(&mut self) -> bool {
-        self.drive(&mut Context::from_waker(Waker::noop())) && self.sender.is_ready()
+        self.drive(&mut Context::from_waker(Waker::noop()))
+            && matches!(&self.sender, Sender::One(sender) if sender.is_ready())
     }
 
     /// Goes on until the connection is handed over to another protocol, or closed.
@@ -99,13 +144,26 @@ pub(super) fn may_pass(error: &io::Error) -> bool {
 
 /// A caller's body on its way inside, piece by piece.
 pub(super) struct Upload {
-    body: Incoming,
+    body: Source,
     /// Counts pieces, so that a slow upload is told from a silent program.
     moved: Arc<AtomicU64>,
 }
 
+enum Source {
+    /// As it comes.
+    Payload(Payload),
+    /// All of it, until it is sent.
+    Whole(Bytes),
+}
+
 impl Upload {
-    pub(super) fn new(body: Incoming, moved: Arc<AtomicU64>) -> Self {
+    pub(super) fn new(body: Payload, moved: Arc<AtomicU64>) -> Self {
+        let body = Source::Payload(body);
+        Self { body, moved }
+    }
+
+    pub(super) fn whole(body: Bytes, moved: Arc<AtomicU64>) -> Self {
+        let body = Source::Whole(body);
         Self { body, moved }
     }
 }
@@ -118,16 +176,26 @@ impl Body for Upload {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        let frame = match &mut self.body {
+            Source::Payload(body) => ready!(Pin::new(body).poll_frame(cx)),
+            Source::Whole(body) if body.is_empty() => None,
+            Source::Whole(body) => Some(Ok(Frame::data(std::mem::take(body)))),
+        };
         self.moved.fetch_add(1, Ordering::Relaxed);
         Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        match &self.body {
+            Source::Payload(body) => body.is_end_stream(),
+            Source::Whole(body) => body.is_empty(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        match &self.body {
+            Source::Payload(body) => body.size_hint(),
+            Source::Whole(body) => SizeHint::with_exact(body.len() as u64),
+        }
     }
 }

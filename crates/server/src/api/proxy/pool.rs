@@ -18,11 +18,11 @@ const IN_ALL_MAX: usize = 512;
 pub(crate) struct Pool {
     idle: Arc<Mutex<Idle>>,
     clock: Clock,
-    keep: Duration,
 }
 
-#[derive(Default)]
 struct Idle {
+    /// How long a connection is kept.
+    keep: Duration,
     links: HashMap<SandboxId, Vec<(Link, Duration)>>,
     count: usize,
 }
@@ -31,10 +31,18 @@ impl Pool {
     /// A pool that keeps a connection for so long.
     pub(crate) fn new(clock: Clock, keep: Duration) -> Self {
         Self {
-            idle: Arc::default(),
+            idle: Arc::new(Mutex::new(Idle {
+                keep,
+                links: HashMap::new(),
+                count: 0,
+            })),
             clock,
-            keep,
         }
+    }
+
+    /// From the next look on keeps connections for so long.
+    pub(crate) fn keep_for(&self, keep: Duration) {
+        self.lock().keep = keep;
     }
 
     /// The connection of a sandbox that was used last, if one still works.
@@ -73,10 +81,10 @@ impl Pool {
     /// Closes what waits too long, from time to time, for ever.
     pub(crate) async fn sweep(&self) {
         loop {
-            let next = self.clock.now().uptime + self.keep / 2;
+            let next = self.clock.now().uptime + self.lock().keep / 2;
             self.clock.sleep_until(next).await;
-            let old = self.clock.now().uptime.saturating_sub(self.keep);
-            let closing = self.lock().older_than(old);
+            let now = self.clock.now().uptime;
+            let closing = self.lock().older_than(now);
             drop(closing);
         }
     }
@@ -108,7 +116,9 @@ impl Idle {
         links
     }
 
-    fn older_than(&mut self, old: Duration) -> Vec<Link> {
+    /// Takes out what waits for longer than it is kept.
+    fn older_than(&mut self, now: Duration) -> Vec<Link> {
+        let old = now.saturating_sub(self.keep);
         let mut closing = Vec::new();
         self.links.retain(|_, links| {
             closing.extend(

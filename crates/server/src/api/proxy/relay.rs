@@ -9,6 +9,7 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 
 use super::link::Link;
 use super::pool::Pool;
+use crate::activity::Busy;
 
 /// A body and the connection it comes on. When the body is over, the connection is kept for the
 /// next request; when it is dropped before, the connection closes, and with it the work inside.
@@ -17,15 +18,24 @@ pub(crate) struct Relay {
     link: Option<Link>,
     pool: Pool,
     id: SandboxId,
+    /// Until then somebody uses the sandbox.
+    _in_use: Option<Busy>,
 }
 
 impl Relay {
-    pub(super) fn new(body: Incoming, link: Link, pool: Pool, id: SandboxId) -> Self {
+    pub(super) fn new(
+        body: Incoming,
+        link: Link,
+        pool: Pool,
+        id: SandboxId,
+        in_use: Option<Busy>,
+    ) -> Self {
         Self {
             body,
             link: Some(link),
             pool,
             id,
+            _in_use: in_use,
         }
     }
 

@@ -12,6 +12,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 
 use super::link::Link;
+use crate::activity::Busy;
 use crate::api::errors::Refusal;
 use crate::api::reply::{self, Body};
 use crate::api::{Api, Peer, guard};
@@ -44,6 +45,7 @@ pub(super) fn begin(
     client: OnUpgrade,
     mut response: Response<Incoming>,
     link: Link,
+    in_use: Option<Busy>,
 ) -> Result<Response<Body>, Refusal> {
     if !response.headers().contains_key(SEC_WEBSOCKET_ACCEPT)
         || !guard::has_token(response.headers(), UPGRADE, "websocket")
@@ -62,7 +64,7 @@ pub(super) fn begin(
     let busy = api.activity.begin(&api.clock);
     let place = Arc::clone(&peer.place);
     api.tasks.spawn(async move {
-        let _kept = (busy, place);
+        let _kept = (busy, place, in_use);
         let (client, inside, ()) = tokio::join!(client, inside, link.hand_over());
         if let (Ok(client), Ok(inside)) = (client, inside) {
             join(client, inside).await;

@@ -25,12 +25,11 @@ fn record(events: &[Event]) -> Arc<Record> {
     let origin = Origin {
         image: "host".to_owned(),
         entrypoint: vec!["true".to_owned()],
-        platform: None,
-        extensions: BTreeMap::new(),
+        ..Origin::default()
     };
     let mut record = Record::new(id(), origin, BTreeMap::new(), None, NOW);
     for event in events {
-        record = step(record, event.clone(), NOW, SPANS).unwrap().0;
+        record = step(record, event, NOW, SPANS).unwrap().0;
     }
     Arc::new(record)
 }

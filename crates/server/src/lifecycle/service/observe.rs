@@ -9,6 +9,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::Lifecycle;
 use crate::lifecycle::error::{LifecycleError, Verb};
+use crate::lifecycle::list::word;
 use crate::lifecycle::reconcile::{Finding, compare};
 use crate::lifecycle::registry::Entry;
 use crate::lifecycle::state::{Event, State};
@@ -59,7 +60,7 @@ impl Lifecycle {
                     let Some(entry) = self.0.registry.get(&id) else {
                         continue;
                     };
-                    let this = self.clone();
+                    let this = self.today();
                     self.0
                         .tasks
                         .spawn(async move { this.ended(&entry, phase).await });
@@ -67,7 +68,7 @@ impl Lifecycle {
                 // Pauses and resumes are told by whoever asked for them; a report of one may be
                 // older than the answer.
                 Ok(_) => {}
-                Err(RecvError::Lagged(_)) => self.reconcile_logged().await,
+                Err(RecvError::Lagged(_)) => self.today().reconcile_logged().await,
                 Err(RecvError::Closed) => return,
             }
         }
@@ -76,17 +77,32 @@ impl Lifecycle {
     async fn expire(&self) {
         loop {
             for id in self.0.deadlines.due(&self.0.clock).await {
-                self.check(&id);
+                self.today().check(&id);
             }
         }
     }
 
     async fn sweep(&self) {
         loop {
-            let next = self.0.clock.now().uptime + self.0.rules.reconcile_interval;
+            let next = self.0.clock.now().uptime + self.today().1.reconcile_interval;
             self.0.clock.sleep_until(next).await;
-            self.reconcile_logged().await;
+            let this = self.today();
+            this.reconcile_logged().await;
+            if let Err(error) = this.forget_old_ends().await {
+                tracing::error!(%error, "ends that nobody reads any more stay");
+            }
         }
+    }
+
+    /// Takes the ends out that were readable for long enough.
+    async fn forget_old_ends(&self) -> Result<(), LifecycleError> {
+        let now = self.0.clock.now();
+        let spans = self.1.spans;
+        let over = self.0.graves.take(|grave| grave.is_forgettable(now, spans));
+        if !over.is_empty() {
+            self.0.store.slot().await?.forget(over).kept().await?;
+        }
+        Ok(())
     }
 
     /// Removes a sandbox if its time is over.
@@ -97,9 +113,15 @@ impl Lifecycle {
         let this = self.clone();
         self.0.tasks.spawn(async move {
             let record = entry.record();
-            match this.remove_now(&entry, Event::Checked).await {
-                Ok(()) => tracing::info!(id = %record.id(), "sandbox expired"),
-                Err(LifecycleError::NotFound(_) | LifecycleError::NotRunning { .. }) => {}
+            let idle = this.idle(&entry).await;
+            match this.remove_now(&entry, Event::Checked { idle }).await {
+                Ok(true) => tracing::info!(id = %record.id(), "sandbox expired"),
+                Ok(false)
+                | Err(
+                    LifecycleError::NotFound(_)
+                    | LifecycleError::Gone { .. }
+                    | LifecycleError::NotRunning { .. },
+                ) => {}
                 Err(error) => tracing::error!(id = %record.id(), %error, "expiry is tried again"),
             }
         });
@@ -114,7 +136,7 @@ impl Lifecycle {
     /// Brings records and the runtime's sandboxes to agree, and takes up what was left undone.
     pub(super) async fn reconcile(&self) -> Result<(), LifecycleError> {
         let records = self.0.registry.records();
-        let wait = self.0.rules.verb_wait;
+        let wait = self.1.verb_wait;
         let listed = tokio::time::timeout(wait, self.0.runtime.list()).await;
         let observed = listed
             .unwrap_or_else(|_| {
@@ -133,7 +155,7 @@ impl Lifecycle {
         let now = self.0.clock.now().uptime;
         for entry in self.0.registry.entries() {
             let record = entry.record();
-            if *record.state() == State::Removing {
+            if matches!(record.state(), State::Removing(_)) {
                 let again = self.remove_again(&entry).await;
                 again.unwrap_or_else(|error| {
                     tracing::error!(id = %record.id(), %error, "removal is tried again");
@@ -152,7 +174,8 @@ impl Lifecycle {
                     return;
                 };
                 if let Ok(record) = self.change(&entry, event).await {
-                    tracing::warn!(%id, state = ?record.state(), "a sandbox changed unasked");
+                    let state = word(record.state());
+                    tracing::warn!(%id, state, "a sandbox changed unasked");
                 }
             }
             Finding::Ended(id, phase) => {
@@ -190,8 +213,17 @@ impl Lifecycle {
             )
             .await
         {
-            Ok(record) => tracing::info!(id = %record.id(), state = ?record.state(), "ended"),
-            Err(LifecycleError::NotFound(_) | LifecycleError::NotRunning { .. }) => {}
+            Ok(record) => {
+                // Its last words are for its owner, not for the log.
+                let (id, state) = (record.id(), word(record.state()));
+                let cause = record.end().map_or("none", |end| end.cause.as_str());
+                tracing::info!(%id, state, cause, "ended");
+            }
+            Err(
+                LifecycleError::NotFound(_)
+                | LifecycleError::Gone { .. }
+                | LifecycleError::NotRunning { .. },
+            ) => {}
             Err(error) => tracing::error!(id = %record.id(), %error, "an end is not kept"),
         }
     }

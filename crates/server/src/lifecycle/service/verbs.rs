@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::{Draft, Lifecycle, standing};
 use crate::lifecycle::error::{LifecycleError, Verb};
 use crate::lifecycle::registry::Entry;
-use crate::lifecycle::state::{Event, Record, State};
+use crate::lifecycle::state::{Event, Record, State, Volume};
 
 /// Tells programs in a sandbox which one it is.
 const ID_ENV: &str = "OPENSANDBOX_ID";
@@ -36,6 +36,9 @@ impl Lifecycle {
             timeout_s,
             env,
             limits,
+            pre_start,
+            periodic,
+            gpus,
         } = draft;
         let expires_at = match timeout_s {
             Some(seconds) => Some(
@@ -59,13 +62,17 @@ impl Lifecycle {
             entrypoint,
             env,
             limits,
+            pre_start,
+            periodic,
+            volumes: origin.volumes.iter().map(Volume::plan).collect(),
+            gpus,
         };
         let record = Record::new(id, origin, metadata, expires_at, now);
-        let max = self.0.rules.sandboxes_max;
+        let max = self.1.sandboxes_max;
         let entry = self
             .0
             .registry
-            .insert(record, max)
+            .insert(record, max, &self.0.clock)
             .ok_or(LifecycleError::Full(max))?;
         let (answer, answered) = oneshot::channel();
         let this = self.clone();
@@ -135,7 +142,8 @@ impl Lifecycle {
         if let Phase::Ended(_) = phase {
             self.ended(entry, phase).await;
         }
-        tracing::debug!(id = %started.id(), image = %started.origin().image, "sandbox started");
+        // The name of an image may hold what a registry asks for.
+        tracing::debug!(id = %started.id(), "sandbox started");
         Ok(entry.record())
     }
 
@@ -156,22 +164,25 @@ impl Lifecycle {
     pub async fn remove(&self, id: &SandboxId) -> Result<(), LifecycleError> {
         let entry = self.entry(id)?;
         let this = self.clone();
-        self.owned(async move { this.remove_now(&entry, Event::Unwanted).await })
+        self.owned(async move { this.remove_now(&entry, Event::Unwanted).await.map(drop) })
             .await
     }
 
-    /// Removes a sandbox if the event leads there.
+    /// Removes a sandbox if the event leads there, and says whether it did.
     pub(super) async fn remove_now(
         &self,
         entry: &Entry,
         event: Event,
-    ) -> Result<(), LifecycleError> {
+    ) -> Result<bool, LifecycleError> {
         let _turn = entry.turn.lock().await;
         let record = self.change(entry, event).await?;
+        if !matches!(record.state(), State::Removing(_)) {
+            return Ok(false);
+        }
         self.delete(record.id()).await?;
         self.0.registry.remove(record.id());
         tracing::debug!(id = %record.id(), "sandbox removed");
-        Ok(())
+        Ok(true)
     }
 
     /// Tries again to remove a sandbox whose removal failed before.
@@ -181,7 +192,8 @@ impl Lifecycle {
             return Ok(());
         };
         let record = entry.record();
-        self.0.store.slot().await?.remove(&record).kept().await?;
+        let slot = self.0.store.slot().await?;
+        slot.bury(&record.buried(), None).kept().await?;
         self.delete(record.id()).await?;
         self.0.registry.remove(record.id());
         Ok(())
@@ -203,12 +215,13 @@ impl Lifecycle {
             let record = entry.record();
             let (id, standing) = (record.id().clone(), standing(&record));
             match record.state() {
-                State::Removing => return Err(LifecycleError::NotFound(id.to_string())),
+                State::Removing(_) => return Err(this.gone(&id)),
                 State::Running => {}
                 _ => return Err(LifecycleError::NotRunning { id, standing }),
             }
             this.ask(Verb::Pause, &id, this.0.runtime.pause(&id))
                 .await?;
+            this.touch(&entry);
             this.change(&entry, Event::Paused).await.map(drop)
         })
         .await
@@ -226,12 +239,13 @@ impl Lifecycle {
             let record = entry.record();
             let (id, standing) = (record.id().clone(), standing(&record));
             match record.state() {
-                State::Removing => return Err(LifecycleError::NotFound(id.to_string())),
+                State::Removing(_) => return Err(this.gone(&id)),
                 State::Paused => {}
                 _ => return Err(LifecycleError::NotPaused { id, standing }),
             }
             this.ask(Verb::Resume, &id, this.0.runtime.resume(&id))
                 .await?;
+            this.touch(&entry);
             this.change(&entry, Event::Resumed).await.map(drop)
         })
         .await
@@ -242,7 +256,9 @@ impl Lifecycle {
     /// # Errors
     /// When the time is not in the future, or the sandbox never ends by itself.
     pub async fn renew(&self, id: &SandboxId, at: Time) -> Result<Arc<Record>, LifecycleError> {
-        self.change(&*self.entry(id)?, Event::Renewed(at)).await
+        let entry = self.entry(id)?;
+        self.touch(&entry);
+        self.change(&entry, Event::Renewed(at)).await
     }
 
     /// Sets and takes away labels.
@@ -254,6 +270,8 @@ impl Lifecycle {
         id: &SandboxId,
         patch: BTreeMap<String, Option<String>>,
     ) -> Result<Arc<Record>, LifecycleError> {
-        self.change(&*self.entry(id)?, Event::Labelled(patch)).await
+        let entry = self.entry(id)?;
+        self.touch(&entry);
+        self.change(&entry, Event::Labelled(patch)).await
     }
 }

@@ -8,7 +8,11 @@ use barchan_wire::id::SandboxId;
 use barchan_wire::lifecycle::Time;
 use serde::{Deserialize, Serialize};
 
-use super::{Event, Spans, State};
+use super::history::HAPPENINGS_MAX;
+use super::{End, Event, Happened, Happening, Spans, State, Volume};
+
+/// Shortest time to the next look at an idle sandbox in which something may be at work.
+const IDLE_LOOK_MIN: Duration = Duration::from_secs(1);
 
 /// What is kept of a sandbox. Only [`super::step`] changes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,7 +28,15 @@ pub struct Record {
     unenforced: Vec<String>,
     #[serde(default)]
     image_digest: String,
-    /// When to remove it, by the count that never jumps; worked out anew at each start.
+    #[serde(default)]
+    history: Vec<Happening>,
+    /// Whether somebody got it out of its pool.
+    #[serde(default)]
+    is_allocated: bool,
+    /// When its time to live is over, by the count that never jumps; worked out anew at each start.
+    #[serde(skip)]
+    expiry: Option<Duration>,
+    /// When to look at it next, by the same count.
     #[serde(skip)]
     deadline: Option<Duration>,
     /// Grows with each change, so that a late observation knows that it is late.
@@ -33,7 +45,7 @@ pub struct Record {
 }
 
 /// What the caller asked for and what never changes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// The image as the caller named it.
     pub image: String,
@@ -43,6 +55,39 @@ pub struct Origin {
     pub platform: Option<(String, String)>,
     /// What is shown outside of the fixed fields.
     pub extensions: BTreeMap<String, String>,
+    /// How long it may go unused, in seconds.
+    #[serde(default)]
+    pub idle_timeout_s: Option<u64>,
+    /// How long it lives on at least after each use, in seconds.
+    #[serde(default)]
+    pub renew_on_access_s: Option<u64>,
+    /// The pool that it was made for.
+    #[serde(default)]
+    pub pool: Option<String>,
+    /// What it mounts, what others are mounted on first.
+    #[serde(default)]
+    pub volumes: Vec<Volume>,
+}
+
+/// What whoever gets a sandbox of a pool wants of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Allotment {
+    /// Labels.
+    pub metadata: BTreeMap<String, String>,
+    /// Its time to live in seconds; `None` for ever.
+    pub timeout_s: Option<u64>,
+    /// What is shown outside of the fixed fields.
+    pub extensions: BTreeMap<String, String>,
+    /// See [`Origin::idle_timeout_s`].
+    pub idle_timeout_s: Option<u64>,
+    /// See [`Origin::renew_on_access_s`].
+    pub renew_on_access_s: Option<u64>,
+}
+
+impl Origin {
+    pub(super) fn idle_timeout(&self) -> Option<Duration> {
+        self.idle_timeout_s.map(Duration::from_secs)
+    }
 }
 
 impl Record {
@@ -66,18 +111,33 @@ impl Record {
             expires_at,
             unenforced: Vec::new(),
             image_digest: String::new(),
+            history: Vec::new(),
+            is_allocated: false,
+            expiry: expires_at.map(|at| uptime_at(at, now)),
             deadline: None,
             revision: 0,
         };
-        record.deadline = expires_at.map(|at| uptime_at(at, now));
+        record.deadline = record.expiry;
+        record.remember(Happened::Created, String::new(), now);
         record
     }
 
     /// Works out the deadline of a record that was read from the store.
     #[must_use]
     pub fn woken(mut self, now: Now, spans: Spans) -> Self {
-        self.arm(now, spans);
+        self.expiry = self.expires_at.map(|at| uptime_at(at, now));
+        self.arm(now, spans, Duration::ZERO);
         self
+    }
+
+    /// The record as it is kept after its sandbox is gone: with its end.
+    #[must_use]
+    pub fn buried(&self) -> Self {
+        let mut grave = self.clone();
+        if let State::Removing(end) = &self.state {
+            grave.state = State::Ended(end.clone());
+        }
+        grave
     }
 
     /// Its id.
@@ -92,10 +152,30 @@ impl Record {
         &self.origin
     }
 
+    #[cfg(test)]
+    pub(super) fn origin_mut(&mut self) -> &mut Origin {
+        &mut self.origin
+    }
+
+    /// Whether it stands ready in a pool, and is nobody's yet.
+    #[must_use]
+    pub fn is_spare(&self) -> bool {
+        self.origin.pool.is_some() && !self.is_allocated
+    }
+
     /// Where it stands.
     #[must_use]
     pub fn state(&self) -> &State {
         &self.state
+    }
+
+    /// How it ended, if it has.
+    #[must_use]
+    pub fn end(&self) -> Option<&End> {
+        match &self.state {
+            State::Ended(end) | State::Removing(end) => Some(end),
+            _ => None,
+        }
     }
 
     /// Since when it stands there.
@@ -128,6 +208,12 @@ impl Record {
         &self.unenforced
     }
 
+    /// What happened to it, the latest last.
+    #[must_use]
+    pub fn history(&self) -> &[Happening] {
+        &self.history
+    }
+
     /// When to look whether it is to be removed.
     #[must_use]
     pub fn deadline(&self) -> Option<Duration> {
@@ -140,14 +226,20 @@ impl Record {
         self.revision
     }
 
-    /// The end of its time to live, or of the time in which its end is readable.
-    fn deadline_at(&self, now: Now, spans: Spans) -> Option<Duration> {
-        let expiry = self.expires_at.map(|at| uptime_at(at, now));
-        let State::Ended(_) = self.state else {
-            return expiry;
+    /// The end of its time to live, of its time without use, or of the time in which its end is
+    /// readable.
+    fn deadline_at(&self, now: Now, spans: Spans, idle: Duration) -> Option<Duration> {
+        let other = match self.state {
+            State::Ended(_) => {
+                Some(uptime_at(self.since, now).saturating_add(spans.ended_retention))
+            }
+            State::Running => self.origin.idle_timeout().map(|limit| {
+                let left = limit.saturating_sub(idle).max(IDLE_LOOK_MIN);
+                now.uptime.saturating_add(left)
+            }),
+            _ => None,
         };
-        let readable = uptime_at(self.since, now).saturating_add(spans.ended_retention);
-        Some(expiry.map_or(readable, |expiry| expiry.min(readable)))
+        self.expiry.into_iter().chain(other).min()
     }
 
     /// Whether its deadline has come.
@@ -155,41 +247,122 @@ impl Record {
         self.deadline.is_some_and(|at| at <= now.uptime)
     }
 
+    /// Whether its end was readable for long enough.
+    #[must_use]
+    pub fn is_forgettable(&self, now: Now, spans: Spans) -> bool {
+        uptime_at(self.since, now).saturating_add(spans.ended_retention) <= now.uptime
+    }
+
+    /// Whether its time to live is over.
+    pub(super) fn is_expired(&self, now: Now) -> bool {
+        self.expiry.is_some_and(|at| at <= now.uptime)
+    }
+
+    /// When it is to end after a use, if that is later than before.
+    pub(super) fn expiry_after_access(&self, now: Now) -> Option<Time> {
+        let (before, extend) = (self.expires_at?, self.origin.renew_on_access_s?);
+        let after = Time::new(now.wall).plus_seconds(extend)?;
+        (after > before).then_some(after)
+    }
+
+    /// By how much a use puts off its end.
+    #[must_use]
+    pub fn later_after_access(&self, now: Now) -> Duration {
+        let (Some(before), Some(after)) = (self.expires_at, self.expiry_after_access(now)) else {
+            return Duration::ZERO;
+        };
+        let later = after.as_micros().saturating_sub(before.as_micros());
+        Duration::from_micros(u64::try_from(later).unwrap_or_default())
+    }
+
+    /// Notes what an event is that leads to a state.
+    pub(super) fn note(&mut self, event: &Event, after: &State, now: Now) {
+        let Some(what) = Happened::of(&self.state, event, after) else {
+            return;
+        };
+        let message = match after {
+            State::Ended(end) | State::Removing(end) if what != Happened::Labelled => {
+                end.message.clone()
+            }
+            _ => String::new(),
+        };
+        self.remember(what, message, now);
+    }
+
+    fn remember(&mut self, what: Happened, message: String, now: Now) {
+        if self.history.len() >= HAPPENINGS_MAX {
+            self.history.remove(0);
+        }
+        let at = Time::new(now.wall);
+        self.history.push(Happening { at, what, message });
+    }
+
     /// Takes over what an event says besides the state.
-    pub(super) fn learn(&mut self, event: Event) {
+    pub(super) fn learn(&mut self, event: &Event, now: Now) {
         self.revision += 1;
         match event {
             Event::Started {
                 unenforced,
                 image_digest,
             } => {
-                self.unenforced = unenforced;
-                self.image_digest = image_digest;
+                self.unenforced.clone_from(unenforced);
+                self.image_digest.clone_from(image_digest);
             }
-            Event::Renewed(at) => self.expires_at = Some(at),
+            Event::Renewed(at) => self.expire_at(*at, now),
+            Event::Accessed => {
+                if let Some(at) = self.expiry_after_access(now) {
+                    self.expire_at(at, now);
+                }
+            }
             Event::Labelled(patch) => self.label(patch),
+            Event::Allocated(allotment) => self.allot(allotment, now),
             _ => {}
         }
     }
 
-    /// Stands in a state, from now on if it did not before.
-    pub(super) fn enter(&mut self, state: State, now: Now) {
-        if state != self.state {
-            self.state = state;
-            self.since = Time::new(now.wall);
+    /// For whoever gets it, it begins now.
+    fn allot(&mut self, allotment: &Allotment, now: Now) {
+        let at = Time::new(now.wall);
+        self.is_allocated = true;
+        self.created_at = at;
+        self.since = at;
+        self.metadata.clone_from(&allotment.metadata);
+        self.origin.extensions.clone_from(&allotment.extensions);
+        self.origin.idle_timeout_s = allotment.idle_timeout_s;
+        self.origin.renew_on_access_s = allotment.renew_on_access_s;
+        let expires_at = allotment
+            .timeout_s
+            .and_then(|seconds| at.plus_seconds(seconds));
+        if let Some(at) = expires_at {
+            self.expire_at(at, now);
         }
     }
 
-    /// Works out its deadline anew.
-    pub(super) fn arm(&mut self, now: Now, spans: Spans) {
-        self.deadline = self.deadline_at(now, spans);
+    fn expire_at(&mut self, at: Time, now: Now) {
+        self.expires_at = Some(at);
+        self.expiry = Some(uptime_at(at, now));
     }
 
-    fn label(&mut self, patch: BTreeMap<String, Option<String>>) {
+    /// Stands in a state, from now on if it did not before. Who is removed after its end has stood
+    /// there since that end.
+    pub(super) fn enter(&mut self, state: State, now: Now) {
+        let is_same_end = matches!((&self.state, &state), (State::Ended(_), State::Removing(_)));
+        if state != self.state && !is_same_end {
+            self.since = Time::new(now.wall);
+        }
+        self.state = state;
+    }
+
+    /// Works out its deadline anew, when nobody has used it for so long.
+    pub(super) fn arm(&mut self, now: Now, spans: Spans, idle: Duration) {
+        self.deadline = self.deadline_at(now, spans, idle);
+    }
+
+    fn label(&mut self, patch: &BTreeMap<String, Option<String>>) {
         for (key, value) in patch {
             match value {
-                Some(value) => self.metadata.insert(key, value),
-                None => self.metadata.remove(&key),
+                Some(value) => self.metadata.insert(key.clone(), value.clone()),
+                None => self.metadata.remove(key),
             };
         }
     }

@@ -23,8 +23,7 @@ fn record(state: State) -> Record {
     let origin = Origin {
         image: "host".to_owned(),
         entrypoint: vec!["true".to_owned()],
-        platform: None,
-        extensions: BTreeMap::new(),
+        ..Origin::default()
     };
     let id = "0b0e7d5c-58a0-4d67-a3f8-0a1b2c3d4e5f".parse().unwrap();
     let mut record = Record::new(id, origin, BTreeMap::new(), Some(time(600)), at(0));
@@ -47,6 +46,10 @@ fn seen(phase: Phase, revision: Option<u64>) -> Event {
     }
 }
 
+const CHECKED: Event = Event::Checked {
+    idle: Duration::ZERO,
+};
+
 fn ended() -> State {
     State::Ended(End::lost())
 }
@@ -58,6 +61,7 @@ fn word(result: &Result<(Record, &'static [Action]), Refusal>) -> String {
         Ok((record, actions)) => {
             let state = match record.state() {
                 State::Ended(end) => format!("Ended({})", end.reason),
+                State::Removing(end) => format!("Removing({})", end.cause.as_str()),
                 other => format!("{other:?}"),
             };
             format!("{state} {actions:?}")
@@ -65,13 +69,26 @@ fn word(result: &Result<(Record, &'static [Action]), Refusal>) -> String {
     }
 }
 
+/// Holds rows of the table: a state, an event, what follows.
+fn hold(rows: &[(State, Event, &str)]) {
+    for (state, event, expected) in rows {
+        let told = format!("{state:?} + {event:?}");
+        let result = step(record(state.clone()), event, at(0), SPANS);
+        assert_eq!(word(&result), *expected, "{told}");
+    }
+}
+
 #[test]
 fn the_transition_table() {
-    use State::{Creating, Paused, Removing, Running};
+    use State::{Creating, Paused, Running};
     let exit = |code| Phase::Ended(EndReason::Exit(code));
-    for (state, event, expected) in [
-        (Creating, started(), "Running [Save]"),
-        (Creating, Event::NotStarted, "Removing [Forget]"),
+    hold(&[
+        (Creating, started(), "Running [Save, Arm]"),
+        (
+            Creating,
+            Event::NotStarted,
+            "Removing(create_failed) [Forget]",
+        ),
         (
             Creating,
             Event::Interrupted,
@@ -101,10 +118,10 @@ fn the_transition_table() {
             seen(Phase::Ended(EndReason::LauncherLost), None),
             "Ended(launcher_lost) [Save, Arm]",
         ),
-        (Running, seen(Phase::Paused, Some(0)), "Paused [Save]"),
+        (Running, seen(Phase::Paused, Some(0)), "Paused [Save, Arm]"),
         (Running, seen(Phase::Paused, Some(7)), "refused Nothing"),
         (Running, seen(Phase::Paused, None), "refused Nothing"),
-        (Paused, seen(Phase::Running, Some(0)), "Running [Save]"),
+        (Paused, seen(Phase::Running, Some(0)), "Running [Save, Arm]"),
         (
             Running,
             Event::Lost { revision: 0 },
@@ -113,44 +130,66 @@ fn the_transition_table() {
         (Running, Event::Lost { revision: 1 }, "refused Nothing"),
         (ended(), Event::Lost { revision: 0 }, "refused Nothing"),
         (ended(), seen(exit(1), None), "refused Nothing"),
+    ]);
+}
+
+#[test]
+fn callers_verbs_in_the_transition_table() {
+    use State::{Creating, Paused, Running};
+    let removing = || State::Removing(End::killed());
+    hold(&[
         (Running, Event::Interrupted, "refused Nothing"),
-        (Running, Event::Paused, "Paused [Save]"),
+        (Running, Event::Paused, "Paused [Save, Arm]"),
         (Paused, Event::Paused, "refused NotRunning"),
         (ended(), Event::Paused, "refused NotRunning"),
-        (Paused, Event::Resumed, "Running [Save]"),
+        (Paused, Event::Resumed, "Running [Save, Arm]"),
         (Running, Event::Resumed, "refused NotPaused"),
         (Paused, Event::Renewed(time(900)), "Paused [Save, Arm]"),
         (Running, Event::Renewed(time(0)), "refused Past"),
-        (Running, Event::Labelled(BTreeMap::new()), "Running [Save]"),
-        (Creating, Event::Unwanted, "Removing [Forget, Delete]"),
-        (Paused, Event::Unwanted, "Removing [Forget, Delete]"),
-        (ended(), Event::Unwanted, "Removing [Forget, Delete]"),
-        (Running, Event::Checked, "refused Nothing"),
-        (Removing, started(), "refused Gone"),
-        (Removing, Event::Unwanted, "refused Gone"),
-        (Removing, Event::Renewed(time(900)), "refused Gone"),
-        (Removing, Event::Checked, "refused Gone"),
-    ] {
-        let told = format!("{state:?} + {event:?}");
-        let result = step(record(state), event, at(0), SPANS);
-        assert_eq!(word(&result), expected, "{told}");
-    }
+        (
+            Running,
+            Event::Labelled(BTreeMap::new()),
+            "Running [Save, Arm]",
+        ),
+        (
+            Running,
+            Event::HostRestarted,
+            "Ended(host_restart) [Save, Arm]",
+        ),
+        (
+            Paused,
+            Event::HostRestarted,
+            "Ended(host_restart) [Save, Arm]",
+        ),
+        (ended(), Event::HostRestarted, "refused Nothing"),
+        (Running, Event::Accessed, "refused Nothing"),
+        (Running, Event::Surplus, "refused Nothing"),
+        (Creating, Event::Unwanted, "Removing(killed) [Bury, Delete]"),
+        (Paused, Event::Unwanted, "Removing(killed) [Bury, Delete]"),
+        (ended(), Event::Unwanted, "Removing(lost) [Bury, Delete]"),
+        (Running, CHECKED, "refused Nothing"),
+        (removing(), started(), "refused Gone"),
+        (removing(), Event::Unwanted, "refused Gone"),
+        (removing(), Event::Renewed(time(900)), "refused Gone"),
+        (removing(), CHECKED, "refused Gone"),
+    ]);
 }
 
 #[test]
 fn time_to_live_counts_in_every_state_and_against_the_last_deadline() {
     for state in [State::Creating, State::Running, State::Paused, ended()] {
-        let due = |record: Record, seconds| step(record, Event::Checked, at(seconds), SPANS);
+        let due = |record: Record, seconds| step(record, &CHECKED, at(seconds), SPANS);
         let alive = record(state);
         assert_eq!(due(alive.clone(), 599), Err(Refusal::Nothing));
-        assert_eq!(due(alive.clone(), 600).unwrap().0.state(), &State::Removing);
-        let (renewed, _) = step(alive, Event::Renewed(time(700)), at(599), SPANS).unwrap();
+        let gone = |record: Record| matches!(record.state(), State::Removing(_));
+        assert!(gone(due(alive.clone(), 600).unwrap().0));
+        let (renewed, _) = step(alive, &Event::Renewed(time(700)), at(599), SPANS).unwrap();
         assert_eq!(
             due(renewed.clone(), 600),
             Err(Refusal::Nothing),
             "a late timer is no deadline"
         );
-        assert_eq!(due(renewed, 700).unwrap().0.state(), &State::Removing);
+        assert!(gone(due(renewed, 700).unwrap().0));
     }
 }
 
@@ -160,18 +199,18 @@ fn a_sandbox_without_time_to_live_cannot_be_renewed_and_leaves_some_time_after_i
     let origin = record(State::Running).origin().clone();
     let mut eternal = Record::new(id, origin, BTreeMap::new(), None, at(0));
     eternal.enter(State::Running, at(0));
-    let renewed = step(eternal.clone(), Event::Renewed(time(900)), at(0), SPANS);
+    let renewed = step(eternal.clone(), &Event::Renewed(time(900)), at(0), SPANS);
     assert_eq!(renewed, Err(Refusal::NeverExpires));
     assert_eq!(
-        step(eternal.clone(), Event::Checked, at(1 << 30), SPANS),
+        step(eternal.clone(), &CHECKED, at(1 << 30), SPANS),
         Err(Refusal::Nothing)
     );
-    let (ended, _) = step(eternal, Event::Lost { revision: 0 }, at(50), SPANS).unwrap();
+    let (ended, _) = step(eternal, &Event::Lost { revision: 0 }, at(50), SPANS).unwrap();
     assert_eq!(
-        step(ended.clone(), Event::Checked, at(3649), SPANS),
+        step(ended.clone(), &CHECKED, at(3649), SPANS),
         Err(Refusal::Nothing)
     );
-    assert!(step(ended, Event::Checked, at(3650), SPANS).is_ok());
+    assert!(step(ended, &CHECKED, at(3650), SPANS).is_ok());
 }
 
 #[test]
@@ -182,21 +221,21 @@ fn a_set_calendar_neither_kills_nor_spares() {
         ..at(10)
     };
     assert_eq!(
-        step(alive.clone(), Event::Checked, jumped, SPANS),
+        step(alive.clone(), &CHECKED, jumped, SPANS),
         Err(Refusal::Nothing)
     );
     let back = Now {
         wall: Timestamp::UNIX_EPOCH,
         ..at(600)
     };
-    assert!(step(alive, Event::Checked, back, SPANS).is_ok());
+    assert!(step(alive, &CHECKED, back, SPANS).is_ok());
 }
 
 #[test]
 fn after_a_restart_the_renewed_deadline_holds() {
     let (renewed, _) = step(
         record(State::Running),
-        Event::Renewed(time(900)),
+        &Event::Renewed(time(900)),
         at(10),
         SPANS,
     )
@@ -209,17 +248,17 @@ fn after_a_restart_the_renewed_deadline_holds() {
     };
     let woken = read.clone().woken(reboot(899), SPANS);
     assert_eq!(
-        step(woken, Event::Checked, reboot(899), SPANS),
+        step(woken, &CHECKED, reboot(899), SPANS),
         Err(Refusal::Nothing)
     );
     let woken = read.woken(reboot(901), SPANS);
-    assert!(step(woken, Event::Checked, reboot(901), SPANS).is_ok());
+    assert!(step(woken, &CHECKED, reboot(901), SPANS).is_ok());
 }
 
 #[test]
 fn an_end_names_code_and_last_output() {
     let exit = seen(Phase::Ended(EndReason::Exit(3)), None);
-    let (ended, _) = step(record(State::Running), exit, at(1), SPANS).unwrap();
+    let (ended, _) = step(record(State::Running), &exit, at(1), SPANS).unwrap();
     let State::Ended(end) = ended.state() else {
         panic!("{ended:?}")
     };
@@ -228,4 +267,100 @@ fn an_end_names_code_and_last_output() {
         end.message,
         "The entrypoint exited with code 3; its last output: boom"
     );
+}
+
+/// The word of what follows when a sandbox of these wishes is looked at.
+fn looked_at(record: Record, idle_s: u64, seconds: u64) -> String {
+    let idle = Duration::from_secs(idle_s);
+    word(&step(record, &Event::Checked { idle }, at(seconds), SPANS))
+}
+
+#[test]
+fn who_is_not_used_ends_unless_it_is_paused() {
+    let mut idle = record(State::Running);
+    idle.origin_mut().idle_timeout_s = Some(100);
+    for (state, idle_s, seconds, expected) in [
+        (State::Running, 99, 100, "Running [Arm]"),
+        (State::Running, 100, 100, "Removing(idle) [Bury, Delete]"),
+        (State::Running, 0, 600, "Removing(ttl) [Bury, Delete]"),
+        (State::Paused, 500, 500, "refused Nothing"),
+        (State::Paused, 500, 600, "Removing(ttl) [Bury, Delete]"),
+        (State::Creating, 500, 500, "refused Nothing"),
+        (ended(), 500, 500, "refused Nothing"),
+    ] {
+        let mut stands = idle.clone();
+        stands.enter(state.clone(), at(0));
+        stands.arm(at(0), SPANS, Duration::ZERO);
+        let found = looked_at(stands, idle_s, seconds);
+        assert_eq!(found, expected, "{state:?} idle for {idle_s} s");
+    }
+    let idle_for = Duration::from_secs(40);
+    let (armed, _) = step(idle, &Event::Checked { idle: idle_for }, at(100), SPANS).unwrap();
+    let next = armed.deadline().unwrap();
+    assert_eq!(
+        next,
+        at(160).uptime,
+        "looked at again when it could be idle"
+    );
+}
+
+#[test]
+fn uses_put_off_the_end_and_never_bring_it_nearer() {
+    for (extend, now, expected) in [
+        (None, 100, None),
+        (Some(400), 100, None),
+        (Some(400), 300, Some(time(700))),
+    ] {
+        let mut used = record(State::Running);
+        used.origin_mut().renew_on_access_s = extend;
+        let after = step(used, &Event::Accessed, at(now), SPANS);
+        let expiry = after.ok().and_then(|(record, _)| record.expires_at());
+        assert_eq!(expiry, expected, "{extend:?} at {now}");
+    }
+}
+
+#[test]
+fn what_happened_is_told_in_order_and_bounded() {
+    let mut record = record(State::Creating);
+    let mut words = Vec::new();
+    let story = [
+        started(),
+        Event::Paused,
+        Event::Resumed,
+        Event::Renewed(time(900)),
+        Event::Labelled(BTreeMap::new()),
+        seen(Phase::Ended(EndReason::Oom), None),
+        Event::Unwanted,
+    ];
+    for event in story {
+        record = step(record, &event, at(1), SPANS).unwrap().0;
+    }
+    words.extend(record.history().iter().map(|it| it.what.as_str()));
+    let expected = "created started paused resumed renewed labelled ended removed";
+    assert_eq!(words.join(" "), expected);
+    let grave = record.buried();
+    let State::Ended(end) = grave.state() else {
+        panic!("{grave:?}")
+    };
+    assert_eq!((end.cause, grave.since()), (Cause::Oom, time(1)));
+    let mut record = self::record(State::Running);
+    for _ in 0..200 {
+        let labelled = Event::Labelled(BTreeMap::new());
+        record = step(record, &labelled, at(1), SPANS).unwrap().0;
+    }
+    assert_eq!(record.history().len(), history::HAPPENINGS_MAX);
+}
+
+#[test]
+fn a_sandbox_of_a_pool_is_surplus_until_somebody_gets_it() {
+    let mut spare = record(State::Running);
+    spare.origin_mut().pool = Some("p".to_owned());
+    let removed = step(spare.clone(), &Event::Surplus, at(1), SPANS);
+    assert_eq!(word(&removed), "Removing(killed) [Bury, Delete]");
+    let allotted = Event::Allocated(Box::default());
+    let (theirs, _) = step(spare, &allotted, at(1), SPANS).unwrap();
+    for event in [Event::Surplus, allotted] {
+        let again = step(theirs.clone(), &event, at(2), SPANS);
+        assert_eq!(word(&again), "refused Nothing", "{event:?}");
+    }
 }

@@ -8,7 +8,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
-use hyper_util::rt::TokioIo;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task::JoinSet;
@@ -18,6 +19,7 @@ use super::PATIENCE;
 /// A request to be sent.
 pub(crate) struct Call {
     to: To,
+    is_two: bool,
     request: Request<UnsyncBoxBody<Bytes, std::io::Error>>,
 }
 
@@ -32,6 +34,7 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
+    pub(crate) trailers: HeaderMap,
 }
 
 /// An answer that goes on. Dropping it closes its connection.
@@ -56,6 +59,7 @@ impl Call {
             .boxed_unsync();
         Self {
             to,
+            is_two: false,
             request: request.body(nothing).unwrap(),
         }
     }
@@ -98,6 +102,16 @@ impl Call {
         self
     }
 
+    /// Over HTTP/2, with the host where HTTP/2 has it.
+    pub(crate) fn two(mut self) -> Self {
+        let host = self.request.headers_mut().remove("host").unwrap();
+        let place = self.request.uri().to_string();
+        let uri = format!("http://{}{place}", host.to_str().unwrap());
+        *self.request.uri_mut() = uri.parse().unwrap();
+        self.is_two = true;
+        self
+    }
+
     /// Sends it and returns when the answer begins.
     pub(crate) async fn begin(self) -> Stream {
         tokio::time::timeout(PATIENCE, self.try_begin())
@@ -108,6 +122,17 @@ impl Call {
 
     pub(crate) async fn try_begin(self) -> hyper::Result<Stream> {
         let mut tasks = JoinSet::new();
+        if self.is_two {
+            let To::Tcp(address) = self.to else {
+                panic!("HTTP/2 is tried over TCP")
+            };
+            let mut sender = two(address, &mut tasks).await?;
+            let response = sender.send_request(self.request).await?;
+            return Ok(Stream {
+                response,
+                _connection: tasks,
+            });
+        }
         let builder = hyper::client::conn::http1::Builder::new();
         let mut sender = match self.to {
             To::Tcp(address) => {
@@ -139,18 +164,53 @@ impl Call {
     }
 
     pub(crate) async fn try_send(self) -> hyper::Result<Answer> {
-        let stream = self.try_begin().await?;
-        let (head, body) = stream.response.into_parts();
-        let body = body.collect().await?.to_bytes();
-        Ok(Answer {
-            status: head.status.as_u16(),
-            headers: head.headers,
-            body,
-        })
+        let Stream {
+            response,
+            _connection,
+        } = self.try_begin().await?;
+        Answer::of(response).await
     }
 }
 
+type Sender = http2::SendRequest<UnsyncBoxBody<Bytes, std::io::Error>>;
+
+/// A connection of HTTP/2.
+async fn two(address: SocketAddr, tasks: &mut JoinSet<()>) -> hyper::Result<Sender> {
+    let stream = TcpStream::connect(address).await.unwrap();
+    let io = TokioIo::new(stream);
+    let (sender, connection) = http2::handshake(TokioExecutor::new(), io).await?;
+    tasks.spawn(async move { connection.await.unwrap_or_default() });
+    Ok(sender)
+}
+
+/// Many requests at once on one connection of HTTP/2.
+pub(crate) async fn together(calls: Vec<Call>) -> Vec<Answer> {
+    let mut tasks = JoinSet::new();
+    let To::Tcp(address) = calls[0].to else {
+        panic!("HTTP/2 is tried over TCP")
+    };
+    let sender = two(address, &mut tasks).await.unwrap();
+    let answers = calls.into_iter().map(|call| {
+        let mut sender = sender.clone();
+        async move { Answer::of(sender.send_request(call.request).await?).await }
+    });
+    let answers = tokio::time::timeout(PATIENCE, futures::future::try_join_all(answers));
+    answers.await.expect("no answers").unwrap()
+}
+
 impl Answer {
+    async fn of(response: Response<Incoming>) -> hyper::Result<Self> {
+        let (head, body) = response.into_parts();
+        let body = body.collect().await?;
+        let trailers = body.trailers().cloned().unwrap_or_default();
+        Ok(Self {
+            status: head.status.as_u16(),
+            headers: head.headers,
+            body: body.to_bytes(),
+            trailers,
+        })
+    }
+
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
     }

@@ -1,6 +1,6 @@
 //! Pure. Reads the request for a sandbox.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{
     CreateSandbox, CredentialProxy, Image, ImageAuth, NetworkPolicy, NetworkRule, Platform,
@@ -10,6 +10,7 @@ use crate::lifecycle::error::{Faults, ValidationBody};
 use crate::lifecycle::hooks::Hooks;
 use crate::lifecycle::lax::Need::{May, Must};
 use crate::lifecycle::lax::Reader;
+use crate::lifecycle::volume::Volume;
 use crate::secret::Secret;
 
 impl CreateSandbox {
@@ -55,7 +56,7 @@ fn fields(reader: &mut Reader<'_, '_>) -> CreateSandbox {
         network_policy: policy(reader),
         credential_proxy: credential_proxy(reader),
         secure_access: reader.boolean("secureAccess", May).unwrap_or(false),
-        volumes: volumes(reader),
+        volumes: Volume::read_all(reader),
         extensions: reader.map("extensions", false).unwrap_or_default(),
         platform: platform(reader),
     }
@@ -126,26 +127,6 @@ fn credential_proxy(reader: &mut Reader<'_, '_>) -> Option<CredentialProxy> {
     })
 }
 
-fn volumes(reader: &mut Reader<'_, '_>) -> Vec<Map<String, Value>> {
-    let mut volumes = Vec::new();
-    for (at, item) in reader
-        .list("volumes", May)
-        .into_iter()
-        .flatten()
-        .enumerate()
-    {
-        let Some(mut volume) = reader.item("volumes", at, item) else {
-            continue;
-        };
-        let named = volume.string("name", Must).is_some();
-        let placed = volume.string("mountPath", Must).is_some();
-        if let (true, true, Some(object)) = (named, placed, item.as_object()) {
-            volumes.push(object.clone());
-        }
-    }
-    volumes
-}
-
 fn platform(reader: &mut Reader<'_, '_>) -> Option<Platform> {
     let mut platform = reader.object("platform", May)?;
     let os = platform.string("os", Must);
@@ -156,5 +137,7 @@ fn platform(reader: &mut Reader<'_, '_>) -> Option<Platform> {
     })
 }
 
+#[cfg(test)]
+mod fuzz;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! The host's processes, the daemon that is PID 1, and what a process may take for itself.
 
 use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use rustix::fs::SealFlags;
@@ -78,18 +79,24 @@ async fn the_daemon_holds_nothing_of_the_host() {
     assert!(launcher.contains(&lock), "the control: {launcher:?}");
 }
 
-/// The files and folders that a process has open, but for files in memory.
+/// The files and folders of the host that a process has open; not those on the sandbox's own disk,
+/// which the host has nowhere mounted.
 fn host_files_of(pid: u32) -> Vec<PathBuf> {
+    let mounted = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let devices: Vec<_> = mounted
+        .lines()
+        .filter_map(|it| it.split(' ').nth(2))
+        .collect();
     let open = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
-    let has_place = |path: &PathBuf| {
-        let kind = fs::metadata(path).unwrap().file_type();
-        kind.is_file() || kind.is_dir()
+    let is_of_host = |path: &PathBuf| {
+        let found = fs::metadata(path).unwrap();
+        let device = rustix::fs::major(found.dev());
+        let device = format!("{device}:{}", rustix::fs::minor(found.dev()));
+        let kind = found.file_type();
+        (kind.is_file() || kind.is_dir()) && devices.contains(&&*device)
     };
-    let found = open.map(|entry| entry.unwrap().path()).filter(has_place);
-    let leads = found.map(|path| fs::read_link(path).unwrap());
-    leads
-        .filter(|path| !path.to_string_lossy().starts_with("/memfd:"))
-        .collect()
+    let found = open.map(|entry| entry.unwrap().path()).filter(is_of_host);
+    found.map(|path| fs::read_link(path).unwrap()).collect()
 }
 
 /// The daemon of a world's only sandbox.

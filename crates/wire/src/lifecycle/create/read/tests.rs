@@ -130,7 +130,7 @@ fn malformed_fields_are_named() {
             "model_attributes_type body.volumes.0",
         ),
         (
-            json!({"volumes": [{"name": "a"}]}),
+            json!({"volumes": [{"name": "a", "host": {"path": "/p"}}]}),
             "missing body.volumes.0.mountPath",
         ),
         (

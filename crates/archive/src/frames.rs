@@ -1,0 +1,302 @@
+//! The frames of a tar stream: headers, the longer names and sizes that stand before them, and
+//! content of exactly the size that is told.
+//!
+//! Only fields are read by the library. It holds extended headers whole in memory, however long
+//! they claim to be; here each has a limit.
+
+use std::io::{self, Read};
+
+use tar::{EntryType, Header};
+
+use crate::sparse;
+
+/// Size of a header, and of what content is filled up to, in bytes.
+pub(crate) const BLOCK: usize = 512;
+/// Longest name, link target or extended header, in bytes.
+const EXTENDED_BYTES_MAX: u64 = 64 * 1024;
+
+/// An archive that does not follow the format, or ends in the middle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Broken(pub &'static str);
+
+/// Why there is no next frame.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FrameError {
+    #[error(transparent)]
+    Broken(#[from] Broken),
+    #[error(transparent)]
+    Read(#[from] io::Error),
+}
+
+/// One entry's head.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    pub(crate) kind: EntryType,
+    pub(crate) name: Vec<u8>,
+    pub(crate) link: Vec<u8>,
+    pub(crate) mode: u32,
+    /// Seconds since 1970.
+    pub(crate) modified: i64,
+    /// Bytes of content that follow.
+    pub(crate) stored: u64,
+    /// Bytes of the file, with its holes.
+    pub(crate) size: u64,
+    /// Where the stored content belongs in the file, in order; `None` for one without holes.
+    pub(crate) segments: Option<Vec<(u64, u64)>>,
+}
+
+/// A stream of frames.
+pub(crate) struct Frames<R> {
+    input: R,
+    /// Content and filling of the last frame that have not been read.
+    left: u64,
+    filling: u64,
+}
+
+/// What stands before a header and belongs to it.
+#[derive(Default)]
+struct Extended {
+    name: Option<Vec<u8>>,
+    link: Option<Vec<u8>>,
+    size: Option<u64>,
+    modified: Option<i64>,
+}
+
+impl<R: Read> Frames<R> {
+    pub(crate) fn new(input: R) -> Self {
+        Self {
+            input,
+            left: 0,
+            filling: 0,
+        }
+    }
+
+    /// The next entry, after whatever of the last one was not read; `None` at the end.
+    pub(crate) fn next(&mut self) -> Result<Option<Frame>, FrameError> {
+        let mut extended = Extended::default();
+        loop {
+            self.skip()?;
+            let Some(header) = self.header()? else {
+                return Ok(None);
+            };
+            let stored = extended
+                .size
+                .map_or_else(|| number(header.entry_size()), Ok)?;
+            match header.entry_type() {
+                EntryType::GNULongName => extended.name = Some(self.text(stored)?),
+                EntryType::GNULongLink => extended.link = Some(self.text(stored)?),
+                EntryType::XHeader => {
+                    let records = self.extended(stored)?;
+                    extended.take(&records)?;
+                }
+                EntryType::XGlobalHeader => {
+                    let frame = Frame::new(&header, extended, stored)?;
+                    self.begin(stored)?;
+                    return Ok(Some(frame));
+                }
+                _ => return self.entry(&header, extended, stored).map(Some),
+            }
+        }
+    }
+
+    fn entry(
+        &mut self,
+        header: &Header,
+        extended: Extended,
+        stored: u64,
+    ) -> Result<Frame, FrameError> {
+        let mut frame = Frame::new(header, extended, stored)?;
+        if frame.kind == EntryType::GNUSparse {
+            let (segments, size) = sparse::read(header, stored, &mut self.input)?;
+            frame.segments = Some(segments);
+            frame.size = size;
+        }
+        // Links and directories have no content, whatever they claim.
+        let has_content = matches!(
+            frame.kind,
+            EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse
+        );
+        if !has_content {
+            (frame.stored, frame.size) = (0, 0);
+        }
+        self.begin(frame.stored)?;
+        Ok(frame)
+    }
+
+    /// Reads content of the last frame; nothing is left when it returns 0.
+    pub(crate) fn read(&mut self, into: &mut [u8]) -> Result<usize, FrameError> {
+        let most = usize::try_from(self.left)
+            .unwrap_or(usize::MAX)
+            .min(into.len());
+        let Some(into) = into.get_mut(..most).filter(|it| !it.is_empty()) else {
+            return Ok(0);
+        };
+        match self.input.read(into)? {
+            0 => Err(Broken("the archive ends in the middle of a file").into()),
+            taken => {
+                self.left -= taken as u64;
+                Ok(taken)
+            }
+        }
+    }
+
+    /// The content of the last frame as text, of limited length.
+    pub(crate) fn extended(&mut self, stored: u64) -> Result<Vec<u8>, FrameError> {
+        if stored > EXTENDED_BYTES_MAX {
+            return Err(Broken("a name or header in the archive is too long").into());
+        }
+        if self.left == 0 {
+            self.begin(stored)?;
+        }
+        let mut all = vec![0; self.left as usize];
+        let mut filled = 0;
+        while let Some(rest) = all.get_mut(filled..).filter(|it| !it.is_empty()) {
+            filled += self.read(rest)?;
+        }
+        Ok(all)
+    }
+
+    fn text(&mut self, stored: u64) -> Result<Vec<u8>, FrameError> {
+        let mut text = self.extended(stored)?;
+        let end = text
+            .iter()
+            .position(|byte| *byte == 0)
+            .unwrap_or(text.len());
+        text.truncate(end);
+        Ok(text)
+    }
+
+    fn begin(&mut self, stored: u64) -> Result<(), Broken> {
+        let whole = stored.checked_next_multiple_of(BLOCK as u64);
+        let whole = whole.ok_or(Broken("a size in the archive is too large"))?;
+        (self.left, self.filling) = (stored, whole - stored);
+        Ok(())
+    }
+
+    fn skip(&mut self) -> Result<(), FrameError> {
+        let mut skipped = self.left + self.filling;
+        (self.left, self.filling) = (0, 0);
+        let mut scratch = [0; 8192];
+        while skipped > 0 {
+            let most = (scratch.len() as u64).min(skipped) as usize;
+            match self
+                .input
+                .read(scratch.get_mut(..most).unwrap_or_default())?
+            {
+                0 => return Err(Broken("the archive ends in the middle of a file").into()),
+                taken => skipped -= taken as u64,
+            }
+        }
+        Ok(())
+    }
+
+    /// The next header; `None` at the end mark.
+    fn header(&mut self) -> Result<Option<Header>, FrameError> {
+        let mut header = Header::new_old();
+        fill(&mut self.input, header.as_mut_bytes())?;
+        if header.as_bytes().iter().all(|byte| *byte == 0) {
+            return Ok(None);
+        }
+        // The sum counts its own field as blanks.
+        let bytes = header.as_bytes().iter().enumerate();
+        let sum: u32 = bytes
+            .map(|(at, byte)| {
+                if (148..156).contains(&at) {
+                    32
+                } else {
+                    u32::from(*byte)
+                }
+            })
+            .sum();
+        if header.cksum().ok() != Some(sum) {
+            return Err(Broken("this is no tar archive, or a damaged one").into());
+        }
+        Ok(Some(header))
+    }
+}
+
+impl Frame {
+    fn new(header: &Header, extended: Extended, stored: u64) -> Result<Self, Broken> {
+        let link = header.link_name_bytes().unwrap_or_default().into_owned();
+        let modified = header.mtime().ok().and_then(|it| i64::try_from(it).ok());
+        Ok(Self {
+            kind: header.entry_type(),
+            name: extended
+                .name
+                .unwrap_or_else(|| header.path_bytes().into_owned()),
+            link: extended.link.unwrap_or(link),
+            mode: header
+                .mode()
+                .map_err(|_| Broken("a mode in the archive is no number"))?,
+            modified: extended.modified.or(modified).unwrap_or(0),
+            stored,
+            size: stored,
+            segments: None,
+        })
+    }
+}
+
+impl Extended {
+    fn take(&mut self, bytes: &[u8]) -> Result<(), Broken> {
+        for (key, value) in records(bytes)? {
+            let text = || std::str::from_utf8(value).map_err(|_| ODD);
+            match key {
+                b"path" => self.name = Some(value.to_owned()),
+                b"linkpath" => self.link = Some(value.to_owned()),
+                b"size" => self.size = Some(text()?.parse().map_err(|_| ODD)?),
+                b"mtime" => {
+                    let whole = text()?.split('.').next().unwrap_or_default();
+                    self.modified = Some(whole.parse().map_err(|_| ODD)?);
+                }
+                key if key.starts_with(b"GNU.sparse.") => {
+                    return Err(Broken(
+                        "the archive holds a sparse file in the PAX format; pack it in the GNU \
+                         format (tar --format=gnu)",
+                    ));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+const ODD: Broken = Broken("an extended header in the archive is damaged");
+
+/// A key and its value.
+pub(crate) type Record<'a> = (&'a [u8], &'a [u8]);
+
+/// The records of an extended header. Each begins with its own length: a value may hold anything,
+/// line ends too.
+pub(crate) fn records(mut bytes: &[u8]) -> Result<Vec<Record<'_>>, Broken> {
+    let mut all = Vec::new();
+    while !bytes.is_empty() {
+        let digits = bytes.iter().position(|byte| *byte == b' ').ok_or(ODD)?;
+        let length = bytes
+            .get(..digits)
+            .and_then(|it| std::str::from_utf8(it).ok());
+        let length: usize = length.and_then(|it| it.parse().ok()).ok_or(ODD)?;
+        let record = bytes.get(digits + 1..length).ok_or(ODD)?;
+        let record = record.strip_suffix(b"\n").ok_or(ODD)?;
+        let middle = record.iter().position(|byte| *byte == b'=').ok_or(ODD)?;
+        let (key, value) = record.split_at(middle);
+        all.push((key, value.get(1..).unwrap_or_default()));
+        bytes = bytes.get(length..).unwrap_or_default();
+    }
+    Ok(all)
+}
+
+/// Fills a block.
+pub(crate) fn fill(input: &mut impl Read, block: &mut [u8]) -> Result<(), FrameError> {
+    input.read_exact(block).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => {
+            Broken("the archive ends before its end mark; part of it is missing").into()
+        }
+        _ => FrameError::Read(error),
+    })
+}
+
+fn number(field: io::Result<u64>) -> Result<u64, Broken> {
+    field.map_err(|_| Broken("a size in the archive is no number"))
+}

@@ -1,0 +1,83 @@
+//! Pure. The launcher's words and the image store's in the runtime's, and back.
+
+use barchan_jail::proto::{self, Failure, FailureKind, Status};
+use barchan_jail::spec;
+
+use super::Note;
+use crate::image::ImageError;
+use crate::{EndReason, ErrorKind, NamedVolume, Observed, Phase, RuntimeError, VolumeFault};
+
+pub(super) fn to_bind(bind: crate::image::Bind) -> spec::Bind {
+    spec::Bind {
+        source: bind.source,
+        target: bind.target,
+    }
+}
+
+pub(super) fn to_hook(hook: crate::Hook) -> barchan_jail::guest::Hook {
+    barchan_jail::guest::Hook {
+        name: hook.name,
+        schedule: hook.schedule,
+        argv: hook.argv,
+        timeout_s: hook.timeout_s,
+    }
+}
+
+/// The launcher's view in the runtime's words; `None` for a build, which is nobody's sandbox.
+pub(super) fn observed(status: &Status) -> Option<Observed> {
+    let note: Note = serde_json::from_str(&status.note).ok()?;
+    Some(Observed {
+        id: status.id.parse().ok()?,
+        phase: match status.phase {
+            proto::Phase::Running => Phase::Running,
+            proto::Phase::Paused => Phase::Paused,
+            proto::Phase::Exited(code) => Phase::Ended(EndReason::Exit(code)),
+            proto::Phase::Signalled(_) => Phase::Ended(EndReason::DaemonLost),
+            proto::Phase::OutOfMemory => Phase::Ended(EndReason::Oom),
+            proto::Phase::Unresponsive => Phase::Ended(EndReason::DaemonUnresponsive),
+        },
+        unenforced: status.unenforced.clone(),
+        image_digest: note.image_digest,
+    })
+}
+
+pub(super) fn from_volume(status: proto::VolumeStatus) -> NamedVolume {
+    NamedVolume {
+        name: status.name,
+        size_bytes: status.size_bytes,
+        used_bytes: status.used_bytes,
+        sandboxes: status.sandboxes,
+        deleted_with: status.owner,
+    }
+}
+
+pub(super) fn from_failure(failure: Failure) -> RuntimeError {
+    let kind = match failure.kind {
+        FailureKind::NotFound => ErrorKind::NotFound,
+        FailureKind::Conflict => ErrorKind::Conflict,
+        FailureKind::Unsupported => ErrorKind::Unsupported,
+        FailureKind::Start => ErrorKind::StartFailed,
+        FailureKind::Invalid => ErrorKind::Internal,
+        FailureKind::HostPathNotAllowed => ErrorKind::Volume(VolumeFault::HostPathNotAllowed),
+        FailureKind::HostPathNotFound => ErrorKind::Volume(VolumeFault::HostPathNotFound),
+        FailureKind::HostPathNotMade => ErrorKind::Volume(VolumeFault::HostPathNotMade),
+        FailureKind::VolumeNotFound => ErrorKind::Volume(VolumeFault::NotFound),
+        FailureKind::VolumeUnusable => ErrorKind::Volume(VolumeFault::Unusable),
+        FailureKind::VolumeInUse => ErrorKind::Volume(VolumeFault::InUse),
+        FailureKind::VolumePath => ErrorKind::Volume(VolumeFault::SubPath),
+        FailureKind::MountPath => ErrorKind::Volume(VolumeFault::MountPath),
+    };
+    RuntimeError::new(kind, failure.message)
+}
+
+pub(super) fn from_image(error: &ImageError) -> RuntimeError {
+    let kind = match error {
+        ImageError::Unknown { .. } => ErrorKind::UnknownImage,
+        _ => ErrorKind::Internal,
+    };
+    RuntimeError::new(kind, error.to_string())
+}
+
+pub(super) fn internal(words: &str) -> RuntimeError {
+    RuntimeError::new(ErrorKind::Internal, words)
+}

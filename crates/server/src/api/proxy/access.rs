@@ -1,0 +1,182 @@
+//! Who may reach a port: whoever has the key, the sandbox's token, or a signature for this port.
+
+use std::time::Duration;
+
+use barchan_wire::id::SandboxId;
+use barchan_wire::lifecycle::code;
+use http::header::{ACCEPT, CACHE_CONTROL, LOCATION, REFERRER_POLICY, SET_COOKIE};
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
+
+use super::target::{Form, Signature, Target};
+use super::{cookies, headers};
+use crate::api::errors::Refusal;
+use crate::api::links::{Port, Purpose, Rejected};
+use crate::api::reply::{self, Body};
+use crate::api::{Api, Peer};
+
+/// How a request that may pass goes on.
+pub(super) enum Pass {
+    /// To the program.
+    On,
+    /// A browser came with a signed address: it gets a cookie instead, until this moment.
+    Exchange(u64),
+}
+
+impl Api {
+    /// Lets pass who may. Id and port are told as far as the address has them.
+    pub(super) fn admit<B>(
+        &self,
+        peer: &Peer,
+        target: &Target,
+        (id, port): (Option<&SandboxId>, Option<u16>),
+        request: &Request<B>,
+    ) -> Result<Pass, Refusal> {
+        let named = id.zip(port).map(|(id, port)| Port { id, port });
+        let verdict = match (target.signature(), named) {
+            (Some(signature), Some(port)) => self.admit_signed(port, signature, target, request),
+            _ => self.admit_known(peer, target, id, named, request),
+        };
+        match verdict {
+            Err(_) if peer.is_trusted => Ok(Pass::On),
+            // A signature that is none may come with the key.
+            Err(refusal) if target.signature().is_some() => {
+                let known = self.gate.check_token(request.headers(), id);
+                known.map(|()| Pass::On).map_err(|_| refusal)
+            }
+            verdict => verdict,
+        }
+        .map_err(|refusal| self.strangers.answer(peer, &self.clock, refusal))
+    }
+
+    fn admit_signed<B>(
+        &self,
+        port: Port<'_>,
+        signature: &Signature,
+        target: &Target,
+        request: &Request<B>,
+    ) -> Result<Pass, Refusal> {
+        let now = self.seconds();
+        let until = match signature {
+            Signature::Own(text) => self.links.check(Purpose::Link, port, text, now),
+            Signature::Osep(moment, text) => self.links.check_osep(port, (moment, text), now),
+        };
+        let until = until.map_err(rejected)?;
+        let is_own = matches!(signature, Signature::Own(_));
+        if is_own && *target.form() == Form::Host && is_navigation(request) {
+            return Ok(Pass::Exchange(until));
+        }
+        Ok(Pass::On)
+    }
+
+    fn admit_known<B>(
+        &self,
+        peer: &Peer,
+        target: &Target,
+        id: Option<&SandboxId>,
+        named: Option<Port<'_>>,
+        request: &Request<B>,
+    ) -> Result<Pass, Refusal> {
+        if peer.is_trusted {
+            return Ok(Pass::On);
+        }
+        let unknown = match self.gate.check_token(request.headers(), id) {
+            Ok(()) => return Ok(Pass::On),
+            Err(unknown) => unknown,
+        };
+        let Some(port) = named.filter(|_| *target.form() == Form::Host) else {
+            return Err(unknown);
+        };
+        let now = self.seconds();
+        let check = |cookie| self.links.check(Purpose::Cookie, port, cookie, now);
+        let mut refusal = unknown;
+        for verdict in cookies::ours(request.headers()).map(check) {
+            match verdict {
+                Ok(_) if is_of_another_page(request.headers()) => {
+                    let message = "pages of other origins may open this one, and not use it";
+                    return Err(Refusal::new(403, code::ORIGIN_NOT_ALLOWED, message));
+                }
+                Ok(_) => return Ok(Pass::On),
+                Err(Rejected::Expired) => refusal = rejected(Rejected::Expired),
+                Err(Rejected::Forged) => {}
+            }
+        }
+        Err(refusal)
+    }
+
+    /// Leads a browser on, with a cookie and without the signature in its address.
+    pub(super) fn give_cookie(
+        &self,
+        port: Port<'_>,
+        target: &Target,
+        until: u64,
+        request: &HeaderMap,
+    ) -> Result<Response<Body>, Refusal> {
+        self.lifecycle.reachable(port.id)?;
+        let seconds = until.saturating_sub(self.seconds());
+        let value = self.links.sign(Purpose::Cookie, port, until);
+        let cookie = cookies::given(&value, seconds, headers::is_https(request));
+        let place = HeaderValue::from_str(&target.without_signature()).ok();
+        let (Some(cookie), Some(place)) = (cookie, place) else {
+            let message = "the path cannot be passed on";
+            return Err(Refusal::new(400, code::BAD_REQUEST, message));
+        };
+        let mut response = reply::empty(303);
+        response.headers_mut().extend([
+            (SET_COOKIE, cookie),
+            (LOCATION, place),
+            (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+            (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+        ]);
+        Ok(response)
+    }
+
+    /// Seconds since 1970.
+    pub(in crate::api) fn seconds(&self) -> u64 {
+        let now = self.clock.now().wall.as_second();
+        Duration::from_secs(now.try_into().unwrap_or_default()).as_secs()
+    }
+}
+
+fn rejected(why: Rejected) -> Refusal {
+    match why {
+        Rejected::Forged => {
+            let message = "this is not a signed address of this server for this port: ask for one \
+                           with `expires` at the sandbox's endpoints";
+            Refusal::new(401, code::SIGNED_ADDRESS_INVALID, message)
+        }
+        Rejected::Expired => {
+            let message = "the time of this signed address is over: ask for a new one with \
+                           `expires` at the sandbox's endpoints";
+            Refusal::new(401, code::SIGNED_ADDRESS_EXPIRED, message)
+        }
+    }
+}
+
+/// Whether a browser loads a page, and shows its address. Programs are answered at once: few keep
+/// cookies.
+fn is_navigation<B>(request: &Request<B>) -> bool {
+    let mode = request.headers().get("sec-fetch-mode");
+    matches!(*request.method(), Method::GET | Method::HEAD)
+        && match mode {
+            Some(mode) => mode == "navigate",
+            None => takes_pages(request.headers()),
+        }
+}
+
+/// Whether whoever asks would rather read a page than JSON.
+pub(in crate::api) fn takes_pages(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(ACCEPT).iter();
+    accepted
+        .filter_map(|value| value.to_str().ok())
+        .any(|value| value.contains("text/html"))
+}
+
+/// Whether a browser says that a page of another origin asks, other than by leading here. Hosts of
+/// one domain are one site to browsers, so its rules for cookies do not tell them apart.
+fn is_of_another_page(headers: &HeaderMap) -> bool {
+    let says = |name: &str, expected: &[&str]| {
+        let said = headers.get(name).and_then(|value| value.to_str().ok());
+        said.is_some_and(|said| expected.contains(&said))
+    };
+    says("sec-fetch-site", &["same-site", "cross-site"]) && !says("sec-fetch-mode", &["navigate"])
+}

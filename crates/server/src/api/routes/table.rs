@@ -1,0 +1,95 @@
+//! Pure. Every route but the proxy's.
+
+use http::Method;
+
+use super::{Missing, Mount, Operation};
+
+/// A method, where it is served, its path without the first slash, and what it is. A part `*`
+/// stands for any text but nothing.
+pub(super) type Route = (Method, Mount, &'static str, Operation);
+
+pub(super) static ROUTES: [Route; 38] = {
+    use Missing::{Diagnostics, NetworkPolicy, Snapshots, Templates};
+    use Mount::{Both, Root, V1};
+    use Operation as Op;
+    const GET: Method = Method::GET;
+    const POST: Method = Method::POST;
+    const PUT: Method = Method::PUT;
+    const PATCH: Method = Method::PATCH;
+    const DELETE: Method = Method::DELETE;
+    [
+        (GET, Root, "health", Op::Health),
+        (GET, Root, "version", Op::Version),
+        (POST, Both, "sandboxes", Op::Create),
+        (GET, Both, "sandboxes", Op::List),
+        (GET, Both, "sandboxes/*", Op::Get),
+        (DELETE, Both, "sandboxes/*", Op::Delete),
+        (PATCH, Both, "sandboxes/*/metadata", Op::Label),
+        (POST, Both, "sandboxes/*/pause", Op::Pause),
+        (POST, Both, "sandboxes/*/resume", Op::Resume),
+        (POST, Both, "sandboxes/*/renew-expiration", Op::Renew),
+        (GET, Both, "sandboxes/*/endpoints/*", Op::Endpoint),
+        (GET, Both, "sandboxes/*/diagnostics/logs", Op::Logs),
+        (
+            GET,
+            Both,
+            "sandboxes/*/diagnostics/events",
+            Op::Missing(Diagnostics),
+        ),
+        (
+            GET,
+            Both,
+            "sandboxes/*/diagnostics/inspect",
+            Op::Missing(Diagnostics),
+        ),
+        (
+            GET,
+            Both,
+            "sandboxes/*/diagnostics/summary",
+            Op::Missing(Diagnostics),
+        ),
+        (
+            GET,
+            Both,
+            "sandboxes/*/networkpolicy",
+            Op::Missing(NetworkPolicy),
+        ),
+        (
+            PUT,
+            Both,
+            "sandboxes/*/networkpolicy",
+            Op::Missing(NetworkPolicy),
+        ),
+        (
+            PATCH,
+            Both,
+            "sandboxes/*/networkpolicy",
+            Op::Missing(NetworkPolicy),
+        ),
+        (
+            DELETE,
+            Both,
+            "sandboxes/*/networkpolicy",
+            Op::Missing(NetworkPolicy),
+        ),
+        (POST, Both, "sandboxes/*/snapshots", Op::Missing(Snapshots)),
+        (GET, Both, "snapshots", Op::Missing(Snapshots)),
+        (GET, Both, "snapshots/*", Op::Missing(Snapshots)),
+        (DELETE, Both, "snapshots/*", Op::Missing(Snapshots)),
+        (POST, Both, "pools", Op::CreatePool),
+        (GET, Both, "pools", Op::Pools),
+        (GET, Both, "pools/*", Op::Pool),
+        (PUT, Both, "pools/*", Op::ResizePool),
+        (DELETE, Both, "pools/*", Op::DeletePool),
+        (POST, Both, "templates", Op::Missing(Templates)),
+        (GET, Both, "templates", Op::Missing(Templates)),
+        (GET, Both, "templates/*", Op::Missing(Templates)),
+        (DELETE, Both, "templates/*", Op::Missing(Templates)),
+        (POST, V1, "metrics/events", Op::CreateEvent),
+        (GET, Root, "x/sandboxes/*", Op::Report),
+        (GET, Root, "x/events", Op::Watch),
+        (POST, Root, "x/reload", Op::Reload),
+        (GET, Root, "x/volumes", Op::ListVolumes),
+        (DELETE, Root, "x/volumes/*", Op::RemoveVolume),
+    ]
+};

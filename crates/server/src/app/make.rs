@@ -1,0 +1,82 @@
+//! What of the settings each part of the server goes by.
+
+use std::time::Duration;
+
+use barchan_runtime::Limits;
+use barchan_wire::lifecycle::resources;
+
+use crate::api::{Admission, Domain, Guard, Waits};
+use crate::config::{self, Settings};
+use crate::lifecycle::Rules;
+use crate::lifecycle::state::Spans;
+
+pub(super) fn rules(settings: &Settings) -> Rules {
+    let spans = Spans {
+        ended_retention: Duration::from_secs(settings.store.ended_retention_s),
+    };
+    Rules {
+        spans,
+        sandboxes_max: settings.limits.sandboxes_max,
+        pool_wait: Duration::from_secs(settings.pools.acquire_wait_s),
+        verb_wait: Duration::from_secs(settings.runtime.verb_wait_s.max(1)),
+        reconcile_interval: Duration::from_secs(settings.runtime.reconcile_interval_s.max(1)),
+    }
+}
+
+pub(super) fn waits(settings: &Settings) -> Waits {
+    Waits {
+        connect: Duration::from_millis(settings.proxy.connect_wait_ms),
+        answer: Duration::from_secs(settings.proxy.answer_wait_s.max(1)),
+    }
+}
+
+pub(super) fn admission(settings: &Settings) -> Admission {
+    let (default, max) = (&settings.limits.default, &settings.limits.max);
+    let cpu = |text: &Option<String>| text.as_deref().and_then(resources::cpu_millis);
+    let bytes = |text: &Option<String>| text.as_deref().and_then(resources::bytes);
+    Admission {
+        timeout_s_max: settings.server.max_sandbox_timeout_seconds,
+        idle_timeout_s: settings.limits.idle_timeout_s,
+        default: Limits {
+            cpu_millis: cpu(&default.cpu),
+            memory_bytes: bytes(&default.memory),
+            pids: Some(default.pids),
+            disk_bytes: resources::bytes(&default.disk),
+        },
+        max: Limits {
+            cpu_millis: cpu(&max.cpu),
+            memory_bytes: bytes(&max.memory),
+            pids: max.pids,
+            disk_bytes: bytes(&max.disk),
+        },
+        strict: settings.limits.strict.unwrap_or_else(config::is_root),
+        has_host_paths: !settings.storage.allowed_host_paths.is_empty(),
+        volume_default_bytes: resources::bytes(&settings.storage.volume_default_size)
+            .unwrap_or_default(),
+        volume_bytes_max: bytes(&settings.storage.volume_max_size),
+        arch: if cfg!(target_arch = "aarch64") {
+            "arm64"
+        } else {
+            "amd64"
+        },
+    }
+}
+
+pub(super) fn guard(settings: &Settings) -> Guard {
+    let server = &settings.server;
+    Guard::new(server.host.is_loopback(), &server.allowed_hosts)
+}
+
+/// The domain whose hosts are ports of sandboxes.
+pub(super) fn domain(settings: &Settings) -> Option<Domain> {
+    settings.server.domain.as_deref().and_then(Domain::parse)
+}
+
+/// How long an unused connection into a sandbox is kept.
+pub(super) fn keep(settings: &Settings) -> Duration {
+    Duration::from_secs(settings.proxy.idle_s.max(1))
+}
+
+pub(super) fn body_wait(settings: &Settings) -> Duration {
+    Duration::from_secs(settings.server.body_wait_s.max(1))
+}

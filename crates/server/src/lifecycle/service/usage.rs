@@ -1,0 +1,81 @@
+//! Who uses a sandbox: what keeps it alive, and what ends it when nobody does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use barchan_wire::id::SandboxId;
+
+use super::Lifecycle;
+use crate::activity::Busy;
+use crate::lifecycle::LifecycleError;
+use crate::lifecycle::registry::Entry;
+use crate::lifecycle::state::{Event, State};
+
+/// The least by which a use must put off a sandbox's end for the record to be written anew.
+const RENEWAL_MIN: Duration = Duration::from_secs(60);
+
+impl Lifecycle {
+    /// Notes that somebody uses a sandbox, until what this returns is dropped. `renews` says
+    /// whether the use puts off the sandbox's end, if its caller asked for that at all.
+    #[must_use]
+    pub(crate) fn enter(&self, id: &SandboxId, renews: bool) -> Option<Busy> {
+        let entry = self.0.registry.get(id)?;
+        let busy = entry.activity.begin(&self.0.clock);
+        if renews {
+            self.accessed(&entry);
+        }
+        Some(busy)
+    }
+
+    /// Notes that somebody had to do with a sandbox this moment, if only with its record.
+    pub(super) fn touch(&self, entry: &Entry) {
+        drop(entry.activity.begin(&self.0.clock));
+    }
+
+    /// Returns once a sandbox is paused; never when it goes before that.
+    pub(crate) async fn paused(&self, id: &SandboxId) {
+        match self.0.registry.get(id) {
+            Some(entry) => entry.paused().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn accessed(&self, entry: &Arc<Entry>) {
+        let record = entry.record();
+        let later = record.later_after_access(self.0.clock.now());
+        if *record.state() != State::Running || later < RENEWAL_MIN {
+            return;
+        }
+        let (this, entry) = (self.clone(), Arc::clone(entry));
+        self.0.tasks.spawn(async move {
+            match this.change(&entry, Event::Accessed).await {
+                Ok(_)
+                | Err(
+                    LifecycleError::NotFound(_)
+                    | LifecycleError::Gone { .. }
+                    | LifecycleError::NotRunning { .. },
+                ) => {}
+                Err(error) => tracing::warn!(%error, "a use did not put off a sandbox's end"),
+            }
+        });
+    }
+
+    /// For how long nobody has used a sandbox and nothing in it was at work. Whether something is,
+    /// its daemon is asked only when that decides.
+    pub(super) async fn idle(&self, entry: &Entry) -> Duration {
+        let idle = entry.activity.idle(&self.0.clock);
+        let record = entry.record();
+        let limit = record.origin().idle_timeout_s.map(Duration::from_secs);
+        if limit.is_none_or(|limit| idle < limit) || *record.state() != State::Running {
+            return idle;
+        }
+        match tokio::time::timeout(self.1.verb_wait, self.0.runtime.is_busy(record.id())).await {
+            Ok(Ok(false)) => idle,
+            // Work counts as use; and who does not answer is not judged by this.
+            Ok(Ok(true) | Err(_)) | Err(_) => {
+                self.touch(entry);
+                Duration::ZERO
+            }
+        }
+    }
+}

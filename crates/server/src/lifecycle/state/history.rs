@@ -1,0 +1,85 @@
+//! Pure. What happened to a sandbox, for those who ask later.
+
+use barchan_wire::lifecycle::Time;
+use serde::{Deserialize, Serialize};
+
+use super::{Event, State};
+
+/// Most happenings that are kept of one sandbox; the oldest go first.
+pub(super) const HAPPENINGS_MAX: usize = 50;
+
+/// Something that happened to a sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Happening {
+    /// When.
+    pub at: Time,
+    /// What.
+    pub what: Happened,
+    /// The same in a sentence; empty where the word says it all.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+/// What can happen to a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Happened {
+    /// It was asked for.
+    Created,
+    /// Its entrypoint runs.
+    Started,
+    /// Somebody got it out of its pool.
+    Allocated,
+    /// All its processes were stopped.
+    Paused,
+    /// They run on.
+    Resumed,
+    /// It is to end at another time.
+    Renewed,
+    /// Its labels changed.
+    Labelled,
+    /// It ended.
+    Ended,
+    /// It was removed, or is being removed.
+    Removed,
+}
+
+impl Happened {
+    /// The word for programs.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Started => "started",
+            Self::Allocated => "allocated",
+            Self::Paused => "paused",
+            Self::Resumed => "resumed",
+            Self::Renewed => "renewed",
+            Self::Labelled => "labelled",
+            Self::Ended => "ended",
+            Self::Removed => "removed",
+        }
+    }
+
+    /// What an event is that leads from one state to another; `None` when nothing is worth telling.
+    pub(super) fn of(before: &State, event: &Event, after: &State) -> Option<Self> {
+        match (before, after) {
+            (_, State::Removing(_)) => Some(Self::Removed),
+            (State::Ended(_), State::Ended(_)) => match event {
+                Event::Renewed(_) => Some(Self::Renewed),
+                Event::Labelled(_) => Some(Self::Labelled),
+                _ => None,
+            },
+            (_, State::Ended(_)) => Some(Self::Ended),
+            (State::Creating, State::Running) => Some(Self::Started),
+            (State::Running, State::Paused) => Some(Self::Paused),
+            (State::Paused, State::Running) => Some(Self::Resumed),
+            _ => match event {
+                Event::Renewed(_) | Event::Accessed => Some(Self::Renewed),
+                Event::Labelled(_) => Some(Self::Labelled),
+                Event::Allocated(_) => Some(Self::Allocated),
+                _ => None,
+            },
+        }
+    }
+}

@@ -1,0 +1,263 @@
+"""All other routes of the lifecycle API, with answers and refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.rows import Row
+from conformance.sandbox_rows import BAD_VALUE, NO_SANDBOX, UUID, nothing
+from conformance.world import KEY
+
+BAD_PORT = "DOCKER::INVALID_PORT"
+NO_SNAPSHOTS = "SNAPSHOT::NOT_IMPLEMENTED"
+NO_POOL = "KUBERNETES::POOL_NOT_FOUND"
+NO_TEMPLATES = "FSB::API_NOT_SUPPORTED"
+NO_DIAGNOSTICS = "DIAGNOSTICS_NOT_IMPLEMENTED"
+NO_WAY = "BACKEND_CONNECTION_FAILED"
+
+ENDPOINTS = [
+    Row(
+        "GET /sandboxes/{id}/endpoints/{port}",
+        "/sandboxes/{sandbox}/endpoints/08080",
+        200,
+        shape={
+            "endpoint": lambda it: it.endswith("/proxy/8080") and "://" not in it,
+            "headers": dict,
+        },
+    ),
+    Row(
+        "GET /sandboxes/{id}/endpoints/{port}",
+        "/sandboxes/{sandbox}/endpoints/18080?use_server_proxy=TRUE",
+        200,
+        shape={"endpoint": lambda it: it.endswith("/18080")},
+    ),
+    Row("GET /sandboxes/{id}/endpoints/{port}", "/sandboxes/{nobody}/endpoints/0", 400, BAD_PORT),
+    Row(
+        "GET /sandboxes/{id}/endpoints/{port}", "/sandboxes/{nobody}/endpoints/65536", 400, BAD_PORT
+    ),
+    Row("GET /sandboxes/{id}/endpoints/{port}", "/sandboxes/{nobody}/endpoints/x", 422),
+    Row(
+        "GET /sandboxes/{id}/endpoints/{port}",
+        "/sandboxes/{nobody}/endpoints/80?use_server_proxy=",
+        422,
+    ),
+    Row(
+        "GET /sandboxes/{id}/endpoints/{port}",
+        "/sandboxes/{nobody}/endpoints/80?use_server_proxy=1&expires=99",
+        400,
+        BAD_VALUE,
+    ),
+    Row(
+        "GET /sandboxes/{id}/endpoints/{port}",
+        "/sandboxes/{sandbox}/endpoints/80?expires=9999999999&form=path",
+        200,
+        shape={"endpoint": lambda it: "/signed/80/" in it and "://" not in it},
+    ),
+    Row(
+        "GET /sandboxes/{id}/endpoints/{port}",
+        "/sandboxes/{sandbox}/endpoints/80?expires=1",
+        400,
+        BAD_VALUE,
+    ),
+    Row(
+        "GET /sandboxes/{id}/endpoints/{port}",
+        "/sandboxes/{nobody}/endpoints/80?expires=9999999999",
+        404,
+        NO_SANDBOX,
+    ),
+    Row(
+        "GET /sandboxes/{id}/endpoints/{port}", "/sandboxes/{nobody}/endpoints/80", 404, NO_SANDBOX
+    ),
+    Row(
+        "GET /sandboxes/{id}/endpoints/{port}",
+        "/sandboxes/{ended}/endpoints/80",
+        404,
+        "DOCKER::SANDBOX_NOT_RUNNING",
+    ),
+    Row(
+        "ANY /sandboxes/{id}/proxy/{port}",
+        "/sandboxes/{sandbox}/proxy/44772/ping",
+        200,
+        look=nothing,
+    ),
+    Row("ANY /sandboxes/{id}/proxy/{port}", "/sandboxes/{sandbox}/proxy/0/", 400, BAD_PORT),
+    Row("ANY /sandboxes/{id}/proxy/{port}", "/sandboxes/{sandbox}/proxy/x/", 422),
+    Row("ANY /sandboxes/{id}/proxy/{port}", "/sandboxes/{nobody}/proxy/80/", 404, NO_SANDBOX),
+    Row(
+        "ANY /sandboxes/{id}/proxy/{port}",
+        "/sandboxes/{ended}/proxy/44772/ping",
+        409,
+        "DOCKER::SANDBOX_NOT_RUNNING",
+    ),
+    Row("HEAD /sandboxes/{id}/proxy/{port}", "/sandboxes/{sandbox}/proxy/44772/ping", 405),
+    Row(
+        "OPTIONS /sandboxes/{id}/proxy/{port}",
+        "/sandboxes/{sandbox}/proxy/44772/ping",
+        405,
+        "METHOD_NOT_ALLOWED",
+    ),
+]
+
+LOGS = "/sandboxes/{sandbox}/diagnostics/logs"
+DIAGNOSTICS = [
+    Row(
+        "GET /sandboxes/{id}/diagnostics/logs",
+        f"{LOGS}?scope=Container",
+        200,
+        shape={
+            "sandboxId": UUID,
+            "kind": "logs",
+            "scope": "container",
+            "delivery": "inline",
+            "contentType": "text/plain; charset=utf-8",
+            "content": str,
+            "contentLength": int,
+            "truncated": bool,
+        },
+    ),
+    Row(
+        "GET /sandboxes/{id}/diagnostics/logs",
+        LOGS,
+        200,
+        look=lambda it: it.headers["deprecation"] == "true",
+    ),
+    Row(
+        "GET /sandboxes/{id}/diagnostics/logs",
+        f"{LOGS}?scope=",
+        400,
+        "DIAGNOSTICS_SCOPE_UNSUPPORTED",
+    ),
+    Row("GET /sandboxes/{id}/diagnostics/logs", f"{LOGS}?tail=0", 422),
+    Row(
+        "GET /sandboxes/{id}/diagnostics/logs",
+        "/sandboxes/{nobody}/diagnostics/logs",
+        404,
+        NO_SANDBOX,
+    ),
+    *[
+        Row(
+            f"GET /sandboxes/{{id}}/diagnostics/{what}",
+            f"/sandboxes/{{sandbox}}/diagnostics/{what}",
+            501,
+            NO_DIAGNOSTICS,
+        )
+        for what in ("events", "inspect", "summary")
+    ],
+]
+
+# What this server does not do is refused in the words that clients know.
+REFUSED = [
+    Row(
+        "POST /sandboxes/{id}/snapshots",
+        "/sandboxes/{sandbox}/snapshots",
+        501,
+        NO_SNAPSHOTS,
+        body={},
+    ),
+    Row("GET /snapshots", "/snapshots", 501, NO_SNAPSHOTS),
+    Row("GET /snapshots/{id}", "/snapshots/x", 501, NO_SNAPSHOTS),
+    Row("DELETE /snapshots/{id}", "/snapshots/x", 501, NO_SNAPSHOTS),
+    *[
+        Row(
+            f"{method} /sandboxes/{{id}}/networkpolicy",
+            f"/sandboxes/{{{who}}}/networkpolicy",
+            status,
+            code,
+        )
+        for method in ("GET", "PUT", "PATCH", "DELETE")
+        for who, status, code in (("sandbox", 502, NO_WAY), ("nobody", 404, NO_SANDBOX))
+    ],
+    *[
+        Row(f"{method} {route}", route.replace("{name}", "x").replace("{id}", "x"), 501, code)
+        for method, route, code in (
+            ("POST", "/templates", NO_TEMPLATES),
+            ("GET", "/templates", NO_TEMPLATES),
+            ("GET", "/templates/{id}", NO_TEMPLATES),
+            ("DELETE", "/templates/{id}", NO_TEMPLATES),
+        )
+    ],
+]
+
+CAPACITY = {"bufferMin": 0, "bufferMax": 0, "poolMin": 0, "poolMax": 2}
+TEMPLATE = {"spec": {"containers": [{"image": "host", "command": ["sleep", "600"]}]}}
+POOL = {
+    "name": str,
+    "capacitySpec": CAPACITY,
+    "status": {"total": int, "allocated": int, "available": int, "revision": str},
+    "createdAt": str,
+}
+
+
+def pool(status: int, code: str = "", **fields: Any) -> Row:
+    body = {"name": "{new_pool}", "template": TEMPLATE, "capacitySpec": CAPACITY, **fields}
+    shape = POOL if status == 201 else None
+    return Row("POST /pools", "/pools", status, code, shape=shape, body=body)
+
+
+POOLS = [
+    pool(201),
+    pool(409, "KUBERNETES::POOL_ALREADY_EXISTS", name="{pool}"),
+    pool(422, name="P"),
+    pool(422, capacitySpec={"bufferMin": 0}),
+    pool(422, template="x"),
+    pool(400, BAD_VALUE, template={}),
+    pool(400, BAD_VALUE, capacitySpec={**CAPACITY, "bufferMin": 1}),
+    pool(400, BAD_VALUE, capacitySpec={**CAPACITY, "poolMin": 3}),
+    Row("GET /pools", "/pools", 200, shape={"items": list}),
+    Row("PATCH (pools)", "/pools", 405, "METHOD_NOT_ALLOWED"),
+    Row("GET /pools/{name}", "/pools/{pool}", 200, shape=POOL),
+    Row("GET /pools/{name}", "/pools/no-such", 404, NO_POOL),
+    Row(
+        "PUT /pools/{name}",
+        "/pools/{pool}",
+        200,
+        shape={"capacitySpec": {**CAPACITY, "poolMax": 9}},
+        body={"capacitySpec": {**CAPACITY, "poolMax": 9}},
+    ),
+    Row("PUT /pools/{name}", "/pools/{pool}", 422, body={}),
+    Row("PUT /pools/{name}", "/pools/no-such", 404, NO_POOL, body={"capacitySpec": CAPACITY}),
+    Row("DELETE /pools/{name}", "/pools/{pool}", 204, look=nothing),
+    Row("DELETE /pools/{name}", "/pools/no-such", 404, NO_POOL),
+]
+
+# Without a key, at the root only, or under /v1 only.
+OPEN = [
+    Row("GET /health", "/health", 200, shape={"status": "healthy"}),
+    Row("GET /version", "/version", 200, shape={"version": "1.1.1"}),
+]
+EVENT = {"eventType": "sandbox.create", "createDurationMs": 12, "success": True}
+EVENTS = [
+    Row("POST /v1/metrics/events", "/v1/metrics/events", 204, body=EVENT, look=nothing),
+    Row("POST /v1/metrics/events", "/v1/metrics/events", 422, body={}),
+    Row("POST /v1/metrics/events", "/metrics/events", 404, "NOT_FOUND", body=EVENT),
+]
+OTHERS = [
+    Row("GET (unknown)", "/v1/nothing", 404, "NOT_FOUND"),
+    Row("GET (unknown)", "/v1/health", 404, "NOT_FOUND"),
+    Row("HEAD (unknown)", "/health", 405),
+    Row(
+        "PUT (unknown)",
+        "/v1/sandboxes",
+        405,
+        "METHOD_NOT_ALLOWED",
+        look=lambda it: it.headers["allow"] == "POST, GET",
+    ),
+    Row(
+        "POST (unknown)",
+        "/v1/sandboxes/",
+        307,
+        look=lambda it: it.headers["location"].endswith("/v1/sandboxes"),
+    ),
+    Row("GET (unknown)", "/v1/sandboxes", 400, "BAD_REQUEST", headers={"Host": "a b"}),
+    Row(
+        "GET (unknown)", "/v1/sandboxes", 403, "HOST_NOT_ALLOWED", headers={"Host": "evil.example"}
+    ),
+    Row(
+        "POST (unknown)",
+        "/v1/sandboxes",
+        403,
+        "ORIGIN_NOT_ALLOWED",
+        headers={"Origin": "http://evil.example"},
+    ),
+    Row("GET (unknown)", "/v1/sandboxes", 401, "INVALID_API_KEY", headers={KEY: "wrong"}),
+]
