@@ -217,9 +217,10 @@ impl Launcher {
         self.slots.insert(number, slot);
     }
 
-    /// A step failed inside; the process is about to exit.
+    /// A step failed inside; the process is about to exit. Its slot stays where it is meanwhile:
+    /// until the process has ended, the volumes that were given to it are in use.
     fn failed_inside(&mut self, number: u32, failure: Failure) {
-        let Some(mut slot) = self.slots.remove(&number) else {
+        let Some(slot) = self.slots.get_mut(&number) else {
             return;
         };
         match std::mem::replace(&mut slot.stage, Stage::Spent) {
@@ -235,7 +236,6 @@ impl Launcher {
             }
             Stage::Spare | Stage::Living(_) | Stage::Spent => self.note_failure(&failure.message),
         }
-        self.slots.insert(number, slot);
     }
 
     /// A process ended: takes away what it had and tells who cares.
