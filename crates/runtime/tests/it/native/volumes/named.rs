@@ -180,6 +180,18 @@ async fn a_create_that_fails_leaves_no_volume() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_volume_of_a_create_that_fails_serves_the_next_at_once() {
+    let place = Place::new().await;
+    place.says("true", vec![named("kept")]).await;
+    // Often enough for a create to come while the process of the one before it is still ending.
+    for round in 0..20 {
+        let volumes = vec![named("kept"), at(named("other"), "/bin/x")];
+        let refused = place.refused(volumes).await;
+        assert_eq!(refused, fault(VolumeFault::MountPath), "round {round}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn many_at_once_get_the_volume_that_one_of_them_makes() {
     let place = Place::new().await;
     let mut creates = JoinSet::new();
