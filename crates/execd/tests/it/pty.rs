@@ -106,6 +106,16 @@ impl Connection {
         self.out.clear();
     }
 
+    /// Reads until the shell has printed something and asks for more.
+    #[track_caller]
+    fn prints_and_prompts(&mut self, text: &str) {
+        self.until(|it| {
+            let after = it.out.rsplit_once(text);
+            after.is_some_and(|(_, after)| after.contains("# ") || after.contains("$ "))
+        });
+        self.out.clear();
+    }
+
     #[track_caller]
     fn notice(&mut self, kind: &str) -> Value {
         self.until(|it| it.notices.iter().any(|notice| notice["type"] == kind));
@@ -143,7 +153,8 @@ fn a_shell_has_a_terminal_of_its_own() {
     it.prints("24 80");
     it.ask(&json!({"type": "resize", "cols": 132, "rows": 50}));
     it.kind("trap 'echo win-'ch WINCH; stty size\n");
-    it.prints("50 132");
+    // Whoever has the terminal hears of its size: the shell has it once more with its prompt.
+    it.prints_and_prompts("50 132");
     it.ask(&json!({"type": "resize", "cols": 100, "rows": 30}));
     it.kind("\n");
     it.prints("win-ch");
