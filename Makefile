@@ -100,6 +100,12 @@ model: debug ## long: 10,000 random lives of sandboxes against the table of stat
 	$(call say,model: 10000 lives)
 	BARCHAN_MODEL_SEQUENCES=10000 cargo test --locked -p barchan-server --test it model -- --nocapture
 
+.PHONY: openapi
+openapi: debug $(VENV)/ready ## long: requests made up from the API's own description
+	$(call say,openapi: 2000 requests of each operation)
+	BARCHAN_PROGRAM=$(CURDIR)/target/debug/barchan BARCHAN_OPENAPI_EXAMPLES=2000 \
+		$(VENV)/bin/pytest -s python/tests/conformance/test_openapi.py
+
 .PHONY: soak
 soak: debug nextest-tool ## long: 5,000 sandboxes come and go
 	$(call say,soak: 5000 sandboxes)

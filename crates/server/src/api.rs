@@ -11,6 +11,7 @@ mod features;
 mod guard;
 mod links;
 mod once;
+mod openapi;
 mod pages;
 mod pools;
 mod proxy;
@@ -136,7 +137,7 @@ impl Api {
             return self.relay(peer, &target, request).await;
         }
         let path = request.uri().path();
-        if !auth::is_open(path) && !peer.is_trusted {
+        if !routes::is_open(path) && !peer.is_trusted {
             self.gate
                 .check_key(request.headers())
                 .map_err(|refusal| self.strangers.answer(peer, &self.clock, refusal))?;
@@ -159,6 +160,7 @@ impl Api {
         match operation {
             Operation::Health => Ok(reply::json(200, &serde_json::json!({"status": "healthy"}))),
             Operation::Version => Ok(reply::json(200, &serde_json::json!({"version": "1.1.1"}))),
+            Operation::Describe => Ok(openapi::answer()),
             Operation::Create => self.create(request).await,
             Operation::List => self.list(&request),
             Operation::Get => self.get(place),

@@ -224,6 +224,7 @@ POOLS = [
 OPEN = [
     Row("GET /health", "/health", 200, shape={"status": "healthy"}),
     Row("GET /version", "/version", 200, shape={"version": "1.1.1"}),
+    Row("GET /openapi.json", "/openapi.json", 200, shape={"paths": dict}),
 ]
 EVENT = {"eventType": "sandbox.create", "createDurationMs": 12, "success": True}
 EVENTS = [

@@ -112,11 +112,6 @@ fn same(sent: &[u8], right: &[u8]) -> bool {
     sent.ct_eq(right).into()
 }
 
-/// Paths that need no key.
-pub(super) fn is_open(path: &str) -> bool {
-    matches!(path, "/health" | "/version")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -71,6 +71,11 @@ pub(super) fn json(status: u16, value: &impl Serialize) -> Response<Body> {
     with_type(status, "application/json", bytes.into())
 }
 
+/// An answer in JSON that is written already.
+pub(super) fn raw_json(status: u16, bytes: Bytes) -> Response<Body> {
+    with_type(status, "application/json", bytes)
+}
+
 /// An answer in plain text.
 pub(super) fn text(status: u16, text: impl Into<Bytes>) -> Response<Body> {
     with_type(status, "text/plain; charset=utf-8", text.into())

@@ -14,6 +14,8 @@ use table::ROUTES;
 pub(super) enum Operation {
     Health,
     Version,
+    /// This API in OpenAPI.
+    Describe,
     Create,
     List,
     Get,
@@ -79,6 +81,61 @@ enum Mount {
     Both,
     Root,
     V1,
+}
+
+/// A route as it is told of.
+pub(super) struct Told {
+    pub(super) method: Method,
+    /// The path, with `/v1` where that may be left out, and the variable parts in braces.
+    pub(super) path: String,
+    /// The names of the variable parts.
+    pub(super) names: Vec<&'static str>,
+    /// Whether no key is needed.
+    pub(super) is_open: bool,
+    pub(super) operation: Operation,
+}
+
+/// Every route but the proxy's.
+pub(super) fn all() -> impl Iterator<Item = Told> {
+    ROUTES.iter().map(|(method, mount, pattern, operation)| {
+        let parts: Vec<&str> = pattern.split('/').collect();
+        let before = parts.iter().zip(parts.iter().skip(1));
+        let variable = before.filter(|(_, part)| **part == "*");
+        let names: Vec<&str> = variable.map(|(before, _)| variable_name(before)).collect();
+        let start = match mount {
+            Mount::Root => "",
+            Mount::Both | Mount::V1 => "/v1",
+        };
+        let whole = format!("{start}/{pattern}");
+        let path = names.iter().fold(whole, |path, name| {
+            path.replacen('*', &format!("{{{name}}}"), 1)
+        });
+        Told {
+            is_open: is_open(&path),
+            method: method.clone(),
+            path,
+            names,
+            operation: *operation,
+        }
+    })
+}
+
+/// What stands behind a part of a path.
+fn variable_name(before: &str) -> &'static str {
+    match before {
+        "sandboxes" => "sandboxId",
+        "endpoints" => "port",
+        "snapshots" => "snapshotId",
+        "templates" => "templateId",
+        "pools" => "poolName",
+        "volumes" => "volumeName",
+        _ => "name",
+    }
+}
+
+/// Whether a path needs no key.
+pub(super) fn is_open(path: &str) -> bool {
+    matches!(path, "/health" | "/version" | "/openapi.json")
 }
 
 /// Finds the route of a request.

@@ -8,7 +8,7 @@ use super::{Missing, Mount, Operation};
 /// stands for any text but nothing.
 pub(super) type Route = (Method, Mount, &'static str, Operation);
 
-pub(super) static ROUTES: [Route; 38] = {
+pub(super) static ROUTES: [Route; 39] = {
     use Missing::{Diagnostics, NetworkPolicy, Snapshots, Templates};
     use Mount::{Both, Root, V1};
     use Operation as Op;
@@ -20,6 +20,7 @@ pub(super) static ROUTES: [Route; 38] = {
     [
         (GET, Root, "health", Op::Health),
         (GET, Root, "version", Op::Version),
+        (GET, Root, "openapi.json", Op::Describe),
         (POST, Both, "sandboxes", Op::Create),
         (GET, Both, "sandboxes", Op::List),
         (GET, Both, "sandboxes/*", Op::Get),

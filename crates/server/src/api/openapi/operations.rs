@@ -1,0 +1,148 @@
+//! Pure. What each operation takes and answers.
+
+use super::super::routes::{Missing, Operation};
+
+/// What is told of an operation besides its route.
+pub(super) struct Described {
+    pub(super) summary: &'static str,
+    pub(super) query: &'static [Parameter],
+    pub(super) body: Option<Takes>,
+    /// The status and content of success.
+    pub(super) answer: (u16, Says),
+    /// With which statuses it may be refused, besides those that follow from its route.
+    pub(super) refusals: &'static [u16],
+}
+
+/// A parameter of the query.
+pub(super) struct Parameter {
+    pub(super) name: &'static str,
+    pub(super) schema: &'static str,
+}
+
+/// A body in JSON.
+#[derive(Clone, Copy)]
+pub(super) struct Takes {
+    pub(super) schema: &'static str,
+    pub(super) is_required: bool,
+}
+
+/// The content of an answer.
+#[derive(Clone, Copy)]
+pub(super) enum Says {
+    Nothing,
+    /// JSON of this schema.
+    Json(&'static str),
+    /// Text of this type.
+    Text(&'static str),
+    /// JSON of this schema, or plain text.
+    JsonOrText(&'static str),
+}
+
+impl Described {
+    const fn new(summary: &'static str, status: u16, says: Says) -> Self {
+        Self {
+            summary,
+            query: &[],
+            body: None,
+            answer: (status, says),
+            refusals: &[],
+        }
+    }
+
+    const fn query(mut self, query: &'static [Parameter]) -> Self {
+        self.query = query;
+        self
+    }
+
+    const fn takes(mut self, schema: &'static str) -> Self {
+        self.body = Some(Takes {
+            schema,
+            is_required: true,
+        });
+        self
+    }
+
+    const fn refusals(mut self, statuses: &'static [u16]) -> Self {
+        self.refusals = statuses;
+        self
+    }
+}
+
+const fn of(name: &'static str, schema: &'static str) -> Parameter {
+    Parameter { name, schema }
+}
+
+const LIST: &[Parameter] = &[
+    of("page", "Page"),
+    of("pageSize", "PageSize"),
+    of("state", "Words"),
+    of("metadata", "MetadataFilter"),
+];
+const ENDPOINT: &[Parameter] = &[
+    of("use_server_proxy", "Switch"),
+    of("expires", "UnixTime"),
+    of("form", "AddressForm"),
+];
+const LOGS: &[Parameter] = &[of("tail", "Lines"), of("scope", "LogScope")];
+
+/// Writes to the store, and perhaps asks the runtime.
+const CHANGES: &[u16] = &[500, 503];
+const CHANGES_STATE: &[u16] = &[409, 500, 503];
+
+pub(super) const fn described(operation: Operation) -> Described {
+    use Operation as Op;
+    use Says::{Json, JsonOrText, Nothing, Text};
+    let new = Described::new;
+    match operation {
+        Op::Health => new("Whether the server answers.", 200, Json("Health")),
+        Op::Version => new("The API's version.", 200, Json("Version")),
+        Op::Describe => new("This description.", 200, Json("Description")),
+        Op::Create => new("Creates a sandbox.", 202, Json("CreatedSandbox"))
+            .takes("CreateSandbox")
+            .refusals(&[404, 409, 500, 501, 503]),
+        Op::List => new("Sandboxes, the oldest first.", 200, Json("SandboxList")).query(LIST),
+        Op::Get => new("A sandbox.", 200, Json("Sandbox")),
+        Op::Delete => new("Ends a sandbox.", 204, Nothing).refusals(CHANGES_STATE),
+        Op::Label => new("Changes a sandbox's labels.", 200, Json("Sandbox"))
+            .takes("MetadataPatch")
+            .refusals(CHANGES_STATE),
+        Op::Pause => new("Lets a sandbox stand still.", 202, Nothing).refusals(VERBS),
+        Op::Resume => new("Lets a sandbox run on.", 202, Nothing).refusals(VERBS),
+        Op::Renew => new("Puts off the end.", 200, Json("Expiration"))
+            .takes("Expiration")
+            .refusals(CHANGES_STATE),
+        Op::Endpoint => new("The address of a port.", 200, Json("Endpoint"))
+            .query(ENDPOINT)
+            .refusals(&[409, 500]),
+        Op::Logs => new("The entrypoint's output.", 200, JsonOrText("Diagnostics"))
+            .query(LOGS)
+            .refusals(CHANGES_STATE),
+        Op::CreateEvent => new("Takes note of a create.", 204, Nothing).takes("CreateEvent"),
+        Op::CreatePool => new("Creates a pool.", 201, Json("Pool"))
+            .takes("CreatePool")
+            .refusals(CHANGES_STATE),
+        Op::Pools => new("All pools.", 200, Json("PoolList")),
+        Op::Pool => new("A pool.", 200, Json("Pool")),
+        Op::ResizePool => new("Changes the size of a pool.", 200, Json("Pool"))
+            .takes("ResizePool")
+            .refusals(CHANGES_STATE),
+        Op::DeletePool => new("Ends a pool.", 204, Nothing).refusals(CHANGES),
+        Op::Report => new("A sandbox with its end and history.", 200, Json("Report")),
+        Op::Watch => new("Every change.", 200, Text("text/event-stream")),
+        Op::Reload => new("Reads the settings again.", 200, Json("ReloadReport")).refusals(&[409]),
+        Op::ListVolumes => new("All named volumes.", 200, Json("NamedVolumes")).refusals(CHANGES),
+        Op::RemoveVolume => new("Removes a named volume.", 204, Nothing).refusals(CHANGES_STATE),
+        Op::Missing(missing) => absent(missing),
+    }
+}
+
+const VERBS: &[u16] = &[409, 500, 501, 503];
+
+/// What only other servers of this API do.
+const fn absent(missing: Missing) -> Described {
+    let told = Described::new("Not offered by this server.", 200, Says::Json("Nothing"));
+    match missing {
+        Missing::NetworkPolicy => told.refusals(&[502]),
+        Missing::Snapshots | Missing::Templates | Missing::Diagnostics => told.refusals(&[501]),
+    }
+}
