@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 use crate::http::{Answer, Body, Connection, Take};
+use crate::server::wait_for;
 use crate::ticker;
 
 /// What the OpenSandbox clients send when their user names nothing but an image.
@@ -47,6 +48,72 @@ pub(crate) fn order(image: &str) -> String {
         "secureAccess": false,
     })
     .to_string()
+}
+
+/// The name of the pool.
+const POOL: &str = "bench";
+
+/// The body of a create that takes a sandbox of the pool.
+pub(crate) fn pool_order() -> String {
+    json!({
+        "timeout": 600,
+        "extensions": {"poolRef": POOL},
+        "image": {"uri": "any"},
+        "entrypoint": ENTRYPOINT,
+        "resourceLimits": {},
+    })
+    .to_string()
+}
+
+/// Makes the pool, with so many sandboxes ready, and waits until they are.
+pub(crate) fn create_pool(connection: &mut Connection, image: &str, ready: usize) -> Result<()> {
+    let limits: std::collections::BTreeMap<_, _> = LIMITS.into_iter().collect();
+    let container = json!({
+        "image": image,
+        "command": ENTRYPOINT,
+        "resources": {"limits": limits},
+    });
+    let capacity = json!({
+        "bufferMin": ready, "bufferMax": ready, "poolMin": 0, "poolMax": 2 * ready,
+    });
+    let body = json!({
+        "name": POOL,
+        "template": {"spec": {"containers": [container]}},
+        "capacitySpec": capacity,
+    })
+    .to_string();
+    let answer = connection.call("POST", "/v1/pools", &Body::Json(&body), Take::Keep)?;
+    expect(answer, 201)?;
+    let mut found = Value::Null;
+    let is_filled = wait_for(|| {
+        let path = format!("/v1/pools/{POOL}");
+        let answer = connection.call("GET", &path, &Body::Nothing, Take::Keep);
+        let body = answer.map(|answer| answer.body).unwrap_or_default();
+        found = serde_json::from_slice(&body).unwrap_or_default();
+        found["status"]["available"].as_u64() == Some(ready as u64)
+    });
+    if !is_filled {
+        bail!("the pool is not filled: {found}");
+    }
+    Ok(())
+}
+
+/// Deletes the pool.
+pub(crate) fn delete_pool(connection: &mut Connection) -> Result<()> {
+    let path = format!("/v1/pools/{POOL}");
+    let answer = connection.call("DELETE", &path, &Body::Nothing, Take::Keep)?;
+    expect(answer, 204).map(drop)
+}
+
+/// Lists one page of so many sandboxes, which must be full.
+pub(crate) fn list(connection: &mut Connection, size: usize) -> Result<()> {
+    let path = format!("/v1/sandboxes?pageSize={size}");
+    let answer = connection.call("GET", &path, &Body::Nothing, Take::Keep)?;
+    let page: Value = serde_json::from_slice(&expect(answer, 200)?.body)?;
+    match page["items"].as_array().map(Vec::len) {
+        Some(count) if count == size => Ok(()),
+        other => bail!("a page of {other:?} sandboxes instead of {size}"),
+    }
 }
 
 /// Makes a sandbox; its id.

@@ -74,6 +74,8 @@ pub(crate) struct Options {
 pub(crate) enum Part {
     /// From the request for a sandbox to the output of its first command
     Create,
+    /// The calls of the lifecycle API, pools and lists among them
+    Lifecycle,
     /// Commands in a sandbox that runs
     Command,
     /// Cells in a code context; pip must reach its registry, for the kernel

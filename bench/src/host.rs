@@ -120,6 +120,11 @@ pub(crate) fn pss_kib(pid: u32) -> u64 {
         .unwrap_or(0)
 }
 
+/// How many descriptors a process has open.
+pub(crate) fn descriptors(pid: u32) -> usize {
+    fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
+}
+
 fn text(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }

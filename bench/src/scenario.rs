@@ -5,6 +5,7 @@ mod command;
 mod create;
 mod idle;
 mod library;
+mod lifecycle;
 mod rate;
 mod tools;
 mod transfer;
@@ -50,8 +51,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     };
     report.print_head()?;
     let store = Store::build(options)?;
-    let parts: [(Part, Measure); 8] = [
+    let parts: [(Part, Measure); 9] = [
         (Part::Create, create::measure),
+        (Part::Lifecycle, lifecycle::measure),
         (Part::Command, command::measure),
         (Part::Code, code::measure),
         (Part::Library, library::measure),

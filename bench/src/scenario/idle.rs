@@ -8,12 +8,16 @@ use anyhow::Result;
 use super::Measured;
 use crate::args::Options;
 use crate::host::{self, Process};
+use crate::http::Connection;
 use crate::samples::{Bound, Samples, Statistic};
 use crate::server::{IMAGE, SPARES, Server, Store};
 use crate::{api, ticker};
 
 /// How long the machine is left alone before it is looked at.
 const REST: Duration = Duration::from_secs(3);
+/// Sandboxes of a page, and how many pages are asked for.
+const PAGE: usize = 200;
+const PAGES: usize = 50;
 /// What the kernel holds for processes, as /proc/meminfo calls it.
 const KERNEL: [&str; 4] = ["Slab", "KernelStack", "PageTables", "Percpu"];
 
@@ -38,6 +42,7 @@ pub(super) fn measure(options: &Options, store: &Store) -> Result<Measured> {
     }
     rest();
     let after = Memory::of(server.pid());
+    let held = of_the_server(&mut connection, server.pid(), ids.len());
     let mut answering = Samples::new("idle_answering", "each answers afterwards", "ms");
     for id in &ids {
         let start = ticker::now();
@@ -50,6 +55,7 @@ pub(super) fn measure(options: &Options, store: &Store) -> Result<Measured> {
     let count = ids.len().max(1) as f64;
     let each = |name: &str| (after.by(name) - before.by(name)) / count;
     let mut samples = vec![made, answering];
+    samples.extend(held);
     for (id, title, name) in [
         ("idle_daemon", "its daemon", "barchan-execd"),
         ("idle_entrypoint", "its entrypoint", "tail"),
@@ -77,6 +83,31 @@ pub(super) fn measure(options: &Options, store: &Store) -> Result<Measured> {
             available / count
         )],
     })
+}
+
+/// What the server takes while all of them are up, and how long a page of them takes.
+fn of_the_server(connection: &mut Connection, server: u32, count: usize) -> [Samples; 3] {
+    let mut memory = Samples::new("idle_server_memory", "memory of the server", "MiB");
+    memory = memory.goal(Statistic::P50, Bound::AtMost, 80.0);
+    memory.add(Ok(host::pss_kib(server) as f64 / 1024.0));
+    let mut open = Samples::new(
+        "idle_descriptors",
+        "descriptors of the launcher for each",
+        "",
+    );
+    open = open.goal(Statistic::P50, Bound::AtMost, 8.0);
+    let family = host::descendants(server);
+    let launchers = family.iter().filter(|it| it.name == "barchan-jail");
+    let descriptors = launchers.map(|it| host::descriptors(it.pid)).max();
+    open.add(Ok(descriptors.unwrap_or(0) as f64 / count.max(1) as f64));
+    let mut page = Samples::new("idle_page", "a page of 200 of them", "ms");
+    page = page.goal(Statistic::P50, Bound::AtMost, 10.0);
+    for _ in 0..PAGES {
+        let start = ticker::now();
+        let listed = api::list(connection, PAGE).map(|()| ticker::ms_since(start));
+        page.add(listed.map_err(|error| format!("{error:#}")));
+    }
+    [memory, open, page]
 }
 
 fn rest() {

@@ -20,13 +20,46 @@ pub(super) fn measure(options: &Options, store: &Store) -> Result<Measured> {
     let title = "sandboxes made, used and deleted, two clients";
     let mut rate = Samples::new("rate", title, "1/s").goal(Statistic::P50, Bound::AtLeast, 150.0);
     let mut each = Samples::new("rate_create", "create to first output, two clients", "ms");
+    run(options, &server, use_once, [&mut rate, &mut each])?;
+    let title = "sandboxes made and deleted, two clients";
+    let mut bare = Samples::new("rate_bare", title, "1/s");
+    bare = bare.goal(Statistic::P50, Bound::AtLeast, 200.0);
+    let mut bare_each = Samples::new("rate_bare_each", "create and delete, two clients", "ms");
+    run(options, &server, make, [&mut bare, &mut bare_each])?;
+    Ok(Measured {
+        title: "As many as possible",
+        samples: vec![rate, each, bare, bare_each],
+        notes: vec!["values of the rate are those of single seconds".to_owned()],
+    })
+}
+
+/// What a client does again and again, and how long it took.
+type Work = fn(&mut Connection, &str) -> Result<f64, String>;
+
+fn use_once(connection: &mut Connection, order: &str) -> Result<f64, String> {
+    api::create_and_use(connection, order).1
+}
+
+fn make(connection: &mut Connection, order: &str) -> Result<f64, String> {
+    let start = ticker::now();
+    let made = api::create(connection, order).and_then(|id| api::delete(connection, &id));
+    let made = made.map(|()| ticker::ms_since(start));
+    made.map_err(|error| format!("{error:#}"))
+}
+
+fn run(
+    options: &Options,
+    server: &Server,
+    work: Work,
+    [rate, each]: [&mut Samples; 2],
+) -> Result<()> {
     let start = ticker::now() + WARM_UP;
     let end = start + Duration::from_secs(options.rate_s);
     let connections: Result<Vec<_>> = (0..CLIENTS).map(|_| server.tcp()).collect();
     let done = std::thread::scope(|scope| {
         let clients: Vec<_> = connections?
             .into_iter()
-            .map(|connection| scope.spawn(move || client(connection, end)))
+            .map(|connection| scope.spawn(move || client(connection, work, end)))
             .collect();
         let joined = clients
             .into_iter()
@@ -48,20 +81,20 @@ pub(super) fn measure(options: &Options, store: &Store) -> Result<Measured> {
     counted
         .into_iter()
         .for_each(|(_, outcome)| each.add(outcome));
-    Ok(Measured {
-        title: "As many as possible",
-        samples: vec![rate, each],
-        notes: vec!["values of the rate are those of single seconds".to_owned()],
-    })
+    Ok(())
 }
 
-/// Goes on until the end; when each sandbox was gone again, and how long it took to its output.
-fn client(mut connection: Connection, end: Duration) -> Vec<(Duration, Result<f64, String>)> {
+/// Goes on until the end; when each piece of work was done, and how long it took.
+fn client(
+    mut connection: Connection,
+    work: Work,
+    end: Duration,
+) -> Vec<(Duration, Result<f64, String>)> {
     let order = api::order(IMAGE);
     let mut done = Vec::new();
     while ticker::now() < end {
-        let (_, used) = api::create_and_use(&mut connection, &order);
-        done.push((ticker::now(), used));
+        let outcome = work(&mut connection, &order);
+        done.push((ticker::now(), outcome));
     }
     done
 }
