@@ -91,9 +91,9 @@ test-rust: debug nextest-tool ## every Rust test
 	cargo test --locked --workspace --doc
 
 .PHONY: chaos
-chaos: debug nextest-tool ## long: 20 rounds of killed servers and launchers
-	$(call say,chaos: 20 rounds)
-	BARCHAN_CHAOS_ROUNDS=20 cargo nextest run --locked -p barchan --no-capture chaos
+chaos: debug nextest-tool ## long: 200 rounds of kills, a full disk, exhausted files and processes
+	$(call say,chaos: 200 rounds)
+	BARCHAN_CHAOS_ROUNDS=200 cargo nextest run --locked -p barchan --profile long --no-capture chaos
 
 .PHONY: model
 model: debug ## long: 10,000 random lives of sandboxes against the table of states

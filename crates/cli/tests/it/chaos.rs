@@ -1,51 +1,82 @@
-//! Server, launcher or both are killed at random moments while sandboxes are made and used. What
-//! was acknowledged must be usable afterwards, or reported ended with its reason, and nothing may
-//! leak.
+//! While sandboxes are made and used, server, launcher or both are killed at random moments, the
+//! disk is full, or files and processes run out. What was acknowledged must be usable afterwards, or
+//! reported ended with its reason, and nothing may leak.
 //!
-//! `BARCHAN_CHAOS_ROUNDS` sets the number of rounds; `make chaos` runs 20.
+//! `BARCHAN_CHAOS_ROUNDS` sets the number of rounds; `make chaos` runs 200.
+
+mod place;
+mod trouble;
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use barchan_client::{Client, Filter};
 use barchan_testkit::{leftovers, seed::Seed};
 use barchan_wire::id::SandboxId;
 use futures::future::join_all;
-use rustix::process::{Signal, kill_process};
+
+use place::Place;
+use trouble::{KINDS, Trouble};
 
 use crate::world::{World, echo, request, until};
 
 /// Sandboxes that are made and used at once.
 const AT_ONCE: usize = 50;
-/// The kill comes within this time.
-const KILL_WITHIN: Duration = Duration::from_millis(600);
+/// How long trouble lasts, and how long a user waits who was refused.
+const LASTS: Duration = Duration::from_millis(400);
+const PAUSE: Duration = Duration::from_millis(20);
+/// The trouble begins within this time.
+const BEGIN_WITHIN: Duration = Duration::from_millis(600);
 
-/// What is killed in a round.
-const VICTIMS: [&[&str]; 3] = [&["server"], &["launcher"], &["server", "launcher"]];
+/// What the users of a round know.
+#[derive(Default)]
+struct Known {
+    acknowledged: Mutex<Vec<SandboxId>>,
+    /// How many creates were refused.
+    refused: AtomicUsize,
+    is_over: AtomicBool,
+}
 
-/// Makes and uses sandboxes until the kill; the ids that were acknowledged.
-async fn storm(world: &World, victims: &[&str], after: Duration) -> Vec<SandboxId> {
-    let known = Mutex::new(Vec::new());
+/// Makes and uses sandboxes, with trouble on the way; the ids that were acknowledged, and how many
+/// creates were refused.
+async fn storm(world: &World, mut trouble: Trouble, after: Duration) -> (Vec<SandboxId>, usize) {
+    let known = Known::default();
     let client = world.client();
-    let users = join_all((0..AT_ONCE).map(|_| async {
-        let Ok(made) = client.create(&request()).await else {
-            return;
-        };
-        known.lock().unwrap().push(made.id.clone());
-        let _ = echo(&client, &made.id).await;
-    }));
-    let pids: Vec<_> = victims
-        .iter()
-        .map(|who| world.pid_of(who).unwrap())
-        .collect();
-    let killing = async {
+    let users = join_all((0..AT_ONCE).map(|_| user(&client, &known)));
+    let beginning = async {
         tokio::time::sleep(after).await;
-        for pid in pids {
-            let _ = kill_process(pid, Signal::KILL);
-        }
+        trouble.begin();
+        tokio::time::sleep(LASTS).await;
+        known.is_over.store(true, Relaxed);
     };
-    tokio::join!(users, killing);
-    known.into_inner().unwrap()
+    tokio::join!(users, beginning);
+    trouble.end();
+    let acknowledged = known.acknowledged.into_inner().unwrap();
+    (acknowledged, known.refused.into_inner())
+}
+
+/// Makes one sandbox after the other until the trouble is over, and deletes every other one.
+async fn user(client: &Client, known: &Known) {
+    for turn in 0.. {
+        if known.is_over.load(Relaxed) {
+            return;
+        }
+        let Ok(made) = client.create(&request()).await else {
+            known.refused.fetch_add(1, Relaxed);
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        };
+        known.acknowledged.lock().unwrap().push(made.id.clone());
+        let _ = echo(client, &made.id).await;
+        if turn % 2 == 0 {
+            // Whether it is gone after an error nobody knows.
+            let mut acknowledged = known.acknowledged.lock().unwrap();
+            acknowledged.retain(|id| *id != made.id);
+            drop(acknowledged);
+            let _ = client.delete(&made.id).await;
+        }
+    }
 }
 
 /// Every acknowledged sandbox is usable, or ended with a reason.
@@ -71,22 +102,27 @@ async fn assert_known(client: &Client, ids: &[SandboxId]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn killed_at_any_moment_nothing_is_lost_and_nothing_leaks() {
+async fn whatever_goes_wrong_nothing_is_lost_and_nothing_leaks() {
+    let test = "chaos::whatever_goes_wrong_nothing_is_lost_and_nothing_leaks";
+    let Some(place) = Place::enter(test) else {
+        return;
+    };
     let rounds = std::env::var_os("BARCHAN_CHAOS_ROUNDS");
     let rounds = rounds
         .and_then(|text| text.to_str()?.parse().ok())
-        .unwrap_or(3);
+        .unwrap_or(KINDS.len());
     let mut seed = Seed::from_env();
     let mut world = World::new().await;
     for round in 0..rounds {
-        let victims = VICTIMS[round % VICTIMS.len()];
-        let after = seed.time(KILL_WITHIN);
-        let known = storm(&world, victims, after).await;
-        println!(
-            "round {round}: {victims:?} after {after:?}, {} acknowledged",
-            known.len()
-        );
-        if victims.contains(&"server") {
+        let kind = KINDS[round % KINDS.len()];
+        let Some(trouble) = kind.prepare(&world, &place) else {
+            continue;
+        };
+        let after = seed.time(BEGIN_WITHIN);
+        let (known, refused) = storm(&world, trouble, after).await;
+        let count = known.len();
+        println!("round {round}: {kind:?} after {after:?}, {count} kept, {refused} refused");
+        if kind.ends_server() {
             world.restart().await;
         }
         let client = world.client();
