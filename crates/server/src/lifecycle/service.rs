@@ -156,10 +156,11 @@ impl Lifecycle {
     async fn take_up(&self, kept: Kept) -> Result<(), LifecycleError> {
         let now = self.0.clock.now();
         for grave in kept.graves {
+            let grave = grave.woken(now, self.1.spans, kept.host_restarted);
             self.0.graves.bury(Arc::new(grave));
         }
         for record in kept.records {
-            let record = record.woken(now, self.1.spans);
+            let record = record.woken(now, self.1.spans, kept.host_restarted);
             self.0.deadlines.set(record.id(), None, record.deadline());
             let event = match record.state() {
                 State::Creating if !kept.host_restarted => Some(Event::Interrupted),

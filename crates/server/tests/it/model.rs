@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use barchan_testkit::seed::Seed;
 use barchan_wire::id::SandboxId;
+use jiff::SignedDuration;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
@@ -75,6 +76,13 @@ async fn act(ground: &Ground, world: &mut World, oracle: &mut Oracle, step: &Ste
         Step::Advance(span) => {
             world.hand.advance(*span);
             oracle.advance(*span);
+        }
+        Step::SetCalendar(seconds) => {
+            let now = world.now().wall;
+            let wall = now.checked_add(SignedDuration::from_secs(*seconds));
+            let wall = wall.unwrap();
+            world.hand.set_wall(wall);
+            oracle.set_calendar(wall);
         }
         Step::Exit(which, code) => {
             let Some(id) = oracle.pick(*which) else {

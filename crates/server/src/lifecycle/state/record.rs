@@ -33,9 +33,13 @@ pub struct Record {
     /// Whether somebody got it out of its pool.
     #[serde(default)]
     is_allocated: bool,
-    /// When its time to live is over, by the count that never jumps; worked out anew at each start.
-    #[serde(skip)]
+    /// When its time to live is over, by the count that never jumps. Worked out anew when the host
+    /// was started anew, with which that count begins again.
+    #[serde(default)]
     expiry: Option<Duration>,
+    /// Since when it stands there, by the same count.
+    #[serde(default)]
+    entered: Option<Duration>,
     /// When to look at it next, by the same count.
     #[serde(skip)]
     deadline: Option<Duration>,
@@ -114,6 +118,7 @@ impl Record {
             history: Vec::new(),
             is_allocated: false,
             expiry: expires_at.map(|at| uptime_at(at, now)),
+            entered: Some(now.uptime),
             deadline: None,
             revision: 0,
         };
@@ -122,10 +127,17 @@ impl Record {
         record
     }
 
-    /// Works out the deadline of a record that was read from the store.
+    /// Works out the deadline of a record that was read from the store. While the host ran on, no
+    /// calendar is asked, which somebody may have set meanwhile.
     #[must_use]
-    pub fn woken(mut self, now: Now, spans: Spans) -> Self {
-        self.expiry = self.expires_at.map(|at| uptime_at(at, now));
+    pub fn woken(mut self, now: Now, spans: Spans, host_restarted: bool) -> Self {
+        if host_restarted {
+            self.expiry = None;
+            self.entered = None;
+        }
+        let by_calendar = |at| uptime_at(at, now);
+        self.expiry = self.expiry.or(self.expires_at.map(by_calendar));
+        self.entered = self.entered.or(Some(by_calendar(self.since)));
         self.arm(now, spans, Duration::ZERO);
         self
     }
@@ -230,9 +242,7 @@ impl Record {
     /// readable.
     fn deadline_at(&self, now: Now, spans: Spans, idle: Duration) -> Option<Duration> {
         let other = match self.state {
-            State::Ended(_) => {
-                Some(uptime_at(self.since, now).saturating_add(spans.ended_retention))
-            }
+            State::Ended(_) => Some(self.readable_until(now, spans)),
             State::Running => self.origin.idle_timeout().map(|limit| {
                 let left = limit.saturating_sub(idle).max(IDLE_LOOK_MIN);
                 now.uptime.saturating_add(left)
@@ -250,7 +260,13 @@ impl Record {
     /// Whether its end was readable for long enough.
     #[must_use]
     pub fn is_forgettable(&self, now: Now, spans: Spans) -> bool {
-        uptime_at(self.since, now).saturating_add(spans.ended_retention) <= now.uptime
+        self.readable_until(now, spans) <= now.uptime
+    }
+
+    /// Until when its end is readable, if it ended when it came to where it stands.
+    fn readable_until(&self, now: Now, spans: Spans) -> Duration {
+        let ended = self.entered.unwrap_or_else(|| uptime_at(self.since, now));
+        ended.saturating_add(spans.ended_retention)
     }
 
     /// Whether its time to live is over.
@@ -326,6 +342,7 @@ impl Record {
         self.is_allocated = true;
         self.created_at = at;
         self.since = at;
+        self.entered = Some(now.uptime);
         self.metadata.clone_from(&allotment.metadata);
         self.origin.extensions.clone_from(&allotment.extensions);
         self.origin.idle_timeout_s = allotment.idle_timeout_s;
@@ -349,6 +366,7 @@ impl Record {
         let is_same_end = matches!((&self.state, &state), (State::Ended(_), State::Removing(_)));
         if state != self.state && !is_same_end {
             self.since = Time::new(now.wall);
+            self.entered = Some(now.uptime);
         }
         self.state = state;
     }

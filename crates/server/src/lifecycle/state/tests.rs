@@ -242,17 +242,43 @@ fn after_a_restart_the_renewed_deadline_holds() {
     .unwrap();
     let kept = serde_json::to_string(&renewed).unwrap();
     let read: Record = serde_json::from_str(&kept).unwrap();
+    // With the host the count begins anew, and the calendar is all there is to go by.
     let reboot = |seconds: u64| Now {
         uptime: Duration::from_secs(5),
         ..at(seconds)
     };
-    let woken = read.clone().woken(reboot(899), SPANS);
-    assert_eq!(
-        step(woken, &CHECKED, reboot(899), SPANS),
-        Err(Refusal::Nothing)
-    );
-    let woken = read.woken(reboot(901), SPANS);
-    assert!(step(woken, &CHECKED, reboot(901), SPANS).is_ok());
+    // Else the calendar is not asked, wherever somebody has set it.
+    let jumped = |seconds: u64| Now {
+        wall: Timestamp::MAX,
+        ..at(seconds)
+    };
+    for (now, host_restarted, is_over) in [
+        (reboot(899), true, false),
+        (reboot(901), true, true),
+        (jumped(899), false, false),
+        (jumped(900), false, true),
+    ] {
+        let woken = read.clone().woken(now, SPANS, host_restarted);
+        let checked = step(woken, &CHECKED, now, SPANS);
+        assert_eq!(checked.is_ok(), is_over, "{now:?}");
+    }
+}
+
+#[test]
+fn a_set_calendar_does_not_shorten_how_long_an_end_is_readable() {
+    let lost = Event::Lost { revision: 0 };
+    let (ended, _) = step(record(State::Running), &lost, at(50), SPANS).unwrap();
+    let kept = serde_json::to_string(&ended).unwrap();
+    let read: Record = serde_json::from_str(&kept).unwrap();
+    for (seconds, is_over) in [(3649, false), (3650, true)] {
+        let now = Now {
+            wall: Timestamp::MAX,
+            ..at(seconds)
+        };
+        assert_eq!(ended.is_forgettable(now, SPANS), is_over, "{seconds}");
+        let woken = read.clone().woken(now, SPANS, false);
+        assert_eq!(woken.is_forgettable(now, SPANS), is_over, "{seconds}");
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ use barchan_runtime::{EndReason, Phase};
 use barchan_server::lifecycle::state::{Event, Origin, Record, Refusal, Spans, State, step};
 use barchan_wire::id::SandboxId;
 use barchan_wire::lifecycle::Time;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::step::{Verb, Wish};
@@ -82,6 +83,11 @@ impl Oracle {
         Time::new(self.now.wall).plus_seconds(seconds).unwrap()
     }
 
+    /// Somebody sets the calendar, and no time passes.
+    pub(super) fn set_calendar(&mut self, wall: Timestamp) {
+        self.now.wall = wall;
+    }
+
     pub(super) fn advance(&mut self, span: Duration) {
         self.now.uptime += span;
         self.now.wall = self.now.wall.checked_add(span).unwrap();
@@ -121,7 +127,7 @@ impl Oracle {
     pub(super) fn restarted(&mut self) {
         let now = self.now;
         for sandbox in self.sandboxes.iter_mut().filter(|it| !it.is_gone()) {
-            sandbox.record = sandbox.record.clone().woken(now, SPANS);
+            sandbox.record = sandbox.record.clone().woken(now, SPANS, false);
             sandbox.used = now.uptime;
             sandbox.look(now);
         }

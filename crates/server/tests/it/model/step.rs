@@ -16,6 +16,8 @@ pub(super) enum Step {
     /// The server is killed so long after a caller asked for something.
     Cut(Verb, Duration),
     Advance(Duration),
+    /// Somebody sets the calendar so many seconds on or back.
+    SetCalendar(i64),
     /// An entrypoint exits.
     Exit(u64, i32),
     /// Somebody takes a sandbox away behind the server, who finds out at its next look.
@@ -64,6 +66,9 @@ impl Step {
             0 | 1 => {
                 let spans = [0, 1, 9, 11, 30, 61, 120, 301, 700, 3700];
                 Self::Advance(Duration::from_secs(one(seed, &spans)))
+            }
+            2 if seed.number() % 2 == 0 => {
+                Self::SetCalendar(one(seed, &[-86_400, -3600, -61, 61, 3600, 86_400]))
             }
             2 => Self::Exit(which, one(seed, &[0, 1, 137])),
             3 => Self::Vanish(which),
