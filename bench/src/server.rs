@@ -115,7 +115,7 @@ impl Server {
         let strict = !options.fifo;
         let text = format!(
             "[server]\nport = 0\napi_key = \"{KEY}\"\n[runtime]\nspares = {spares}\n\
-             [limits]\nstrict = {strict}\nsandboxes_max = 4096\n[log]\njson = true\nlevel = \"info\"\n"
+             [limits]\nstrict = {strict}\n[log]\njson = true\nlevel = \"info\"\n"
         );
         fs::write(&settings, text)?;
         let log = state.path().join("server.log");

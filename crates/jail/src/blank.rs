@@ -19,6 +19,7 @@ use rustix::process::{Pid, Signal};
 
 use crate::cgroup::Group;
 use crate::enter::{self, Orders, Prepared, StepError};
+use crate::faults::at;
 use crate::ids::Map;
 use crate::spec::Network;
 use crate::sys::{self, Cloned, Strings};
@@ -229,7 +230,7 @@ fn become_root() -> io::Result<()> {
         }
         other => other,
     };
-    done.map_err(|(step, error)| io::Error::new(error.kind(), format!("{step}: {error}")))
+    done.map_err(|(step, error)| at(step)(error))
 }
 
 /// Becomes the daemon's program. Returns only when that failed.

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use rustix::process::Pid;
 
+use crate::faults::at;
 use crate::spec::Limits;
 
 pub use probe::probe;
@@ -258,7 +259,9 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
         .write(true)
         .open(path)
         .and_then(|mut file| file.write_all(text.as_bytes()));
-    done.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+    // The rest of the path is the host's own affair.
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    done.map_err(at(&format!("write {name}")))
 }
 
 /// Ends what runs in the groups of a folder, and removes them.

@@ -20,6 +20,8 @@ use std::process::Command;
 use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 
+use crate::faults::at;
+
 /// Where disks are made: a folder of the state directory.
 #[derive(Debug)]
 pub struct Maker {
@@ -345,10 +347,6 @@ fn give(folder: &OwnedFd, owner: u32) -> io::Result<()> {
         rustix::fs::chownat(folder, name, user, group, AtFlags::SYMLINK_NOFOLLOW)?;
     }
     Ok(())
-}
-
-fn at(step: &'static str) -> impl Fn(io::Error) -> io::Error {
-    move |error| io::Error::new(error.kind(), format!("{step}: {error}"))
 }
 
 #[cfg(test)]

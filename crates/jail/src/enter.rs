@@ -19,7 +19,7 @@ use rustix::mount::{MountAttrFlags, OpenTreeFlags, UnmountFlags};
 use rustix::process::{Resource, Rlimit};
 use serde::{Deserialize, Serialize};
 
-use crate::mounts;
+use crate::{faults, mounts};
 
 pub use prepare::{NULL, Prepared, prepare};
 
@@ -81,7 +81,7 @@ impl StepError {
     pub fn new(step: &str, error: &io::Error) -> Self {
         Self {
             step: step.to_owned(),
-            reason: error.to_string(),
+            reason: faults::told(error),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use rustix::process::{Pid, WaitOptions};
 
+use crate::faults::at;
 use crate::frames;
 use crate::proto::IdMode;
 use crate::sys::{self, Cloned};
@@ -59,9 +60,7 @@ impl Map {
         let pid = pid.as_raw_nonzero();
         for file in ["gid_map", "uid_map"] {
             let path = format!("/proc/{pid}/{file}");
-            fs::write(&path, &line).map_err(|error| {
-                io::Error::new(error.kind(), format!("map ids: {path}: {error}"))
-            })?;
+            fs::write(&path, &line).map_err(at(&format!("map ids by {file}")))?;
         }
         Ok(())
     }

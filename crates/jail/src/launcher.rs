@@ -23,6 +23,7 @@ use std::path::PathBuf;
 use rustix::event::epoll::{self, EventData, EventFlags};
 
 use crate::cgroup::{self, Group, Hierarchies};
+use crate::faults::at;
 use crate::host_paths::HostPaths;
 use crate::ids::{self, Map};
 use crate::proto::{Hello, IdMode, VERSION};
@@ -331,7 +332,7 @@ impl Launcher {
             let devices = mounts::copy(self.devices.as_fd())?;
             blank::make(group, &map, network, &devices, &self.program)
         });
-        let made = made.and_then(|blank| {
+        let made = made.map_err(at("make a process for it")).and_then(|blank| {
             watch(
                 &self.epoll,
                 &blank.control,

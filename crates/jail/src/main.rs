@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use barchan_jail::launcher::{self, Options};
+use barchan_jail::log;
 
 fn main() -> ExitCode {
     let options = match parse(std::env::args_os().skip(1)) {
@@ -47,11 +48,7 @@ fn parse(mut args: impl Iterator<Item = OsString>) -> Result<Options, String> {
     Ok(options)
 }
 
-#[expect(
-    clippy::print_stderr,
-    reason = "the launcher's log is its standard error"
-)]
 fn complain(words: &str) -> ExitCode {
-    eprintln!("barchan-jail: {words}");
+    log::say(words);
     ExitCode::FAILURE
 }

@@ -18,6 +18,7 @@ use rustix::event::{Timespec, poll};
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
+use crate::faults::at;
 use crate::launcher::now_ms;
 use crate::{disk, tree};
 
@@ -245,8 +246,4 @@ pub fn sweep() -> io::Result<()> {
 fn open_folder(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(rustix::fs::openat(CWD, path, flags, Mode::empty())?)
-}
-
-fn at(step: &'static str) -> impl Fn(io::Error) -> io::Error {
-    move |error| io::Error::new(error.kind(), format!("{step}: {error}"))
 }

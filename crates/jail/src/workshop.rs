@@ -9,6 +9,7 @@ use rustix::process::{Pid, Signal, WaitOptions};
 use serde::{Deserialize, Serialize};
 
 use crate::disk::{Disk, Maker};
+use crate::faults::told;
 use crate::sys::{self, Cloned};
 use crate::volumes::{self, New, Opened};
 use crate::{frames, tree};
@@ -121,7 +122,8 @@ impl Workshop {
 
 fn made(ended: Ended, fds: Vec<OwnedFd>) -> Result<Made, String> {
     let mut fds = fds.into_iter();
-    let missing = || "it came without its descriptors".to_owned();
+    // The kernel leaves out what the launcher has no room for.
+    let missing = || told(&io::Error::from_raw_os_error(libc::EMFILE));
     match ended {
         Ended::Disk => {
             let pair = fds.next().zip(fds.next()).ok_or_else(missing)?;
@@ -166,7 +168,7 @@ fn work(channel: &OwnedFd, disks: &Path) -> ! {
                 Ok(Made::Nothing)
             }
             (Err(error), _) => Err(error.into()),
-            (_, Err(error)) => Err(io::Error::new(error.kind(), error.to_string())),
+            (_, Err(error)) => Err(io::Error::new(error.kind(), told(error))),
         };
         let (ended, made) = match done {
             Ok(Made::Disk(disk)) => (Ended::Disk, vec![disk.mount, disk.file]),
@@ -175,7 +177,7 @@ fn work(channel: &OwnedFd, disks: &Path) -> ! {
                 (Ended::Volume { is_new }, made.collect())
             }
             Ok(Made::Nothing) => (Ended::Done, Vec::new()),
-            Err(error) => (Ended::Failed(error.to_string()), Vec::new()),
+            Err(error) => (Ended::Failed(told(&error)), Vec::new()),
         };
         drop(fds);
         let fds: Vec<_> = made.iter().map(AsFd::as_fd).collect();

@@ -1,14 +1,15 @@
 //! While sandboxes are made and used, server, launcher or both are killed at random moments, the
-//! disk is full, or files and processes run out. What was acknowledged must be usable afterwards, or
-//! reported ended with its reason, and nothing may leak.
+//! disk is full, or files and processes run out. What was acknowledged must be usable afterwards,
+//! or reported ended with its reason, and nothing may leak.
 //!
 //! `BARCHAN_CHAOS_ROUNDS` sets the number of rounds; `make chaos` runs 200.
 
 mod place;
 mod trouble;
 
+use std::collections::BTreeSet;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use barchan_client::{Client, Filter};
@@ -33,14 +34,24 @@ const BEGIN_WITHIN: Duration = Duration::from_millis(600);
 #[derive(Default)]
 struct Known {
     acknowledged: Mutex<Vec<SandboxId>>,
-    /// How many creates were refused.
-    refused: AtomicUsize,
+    /// What creates were refused with.
+    refused: Mutex<Vec<String>>,
     is_over: AtomicBool,
 }
 
-/// Makes and uses sandboxes, with trouble on the way; the ids that were acknowledged, and how many
-/// creates were refused.
-async fn storm(world: &World, mut trouble: Trouble, after: Duration) -> (Vec<SandboxId>, usize) {
+impl Known {
+    fn forget(&self, id: &SandboxId) {
+        self.acknowledged.lock().unwrap().retain(|it| it != id);
+    }
+}
+
+/// Makes and uses sandboxes, with trouble on the way; the ids that were acknowledged, and what other
+/// creates were refused with.
+async fn storm(
+    world: &World,
+    mut trouble: Trouble,
+    after: Duration,
+) -> (Vec<SandboxId>, Vec<String>) {
     let known = Known::default();
     let client = world.client();
     let users = join_all((0..AT_ONCE).map(|_| user(&client, &known)));
@@ -53,7 +64,7 @@ async fn storm(world: &World, mut trouble: Trouble, after: Duration) -> (Vec<San
     tokio::join!(users, beginning);
     trouble.end();
     let acknowledged = known.acknowledged.into_inner().unwrap();
-    (acknowledged, known.refused.into_inner())
+    (acknowledged, known.refused.into_inner().unwrap())
 }
 
 /// Makes one sandbox after the other until the trouble is over, and deletes every other one.
@@ -62,18 +73,19 @@ async fn user(client: &Client, known: &Known) {
         if known.is_over.load(Relaxed) {
             return;
         }
-        let Ok(made) = client.create(&request()).await else {
-            known.refused.fetch_add(1, Relaxed);
-            tokio::time::sleep(PAUSE).await;
-            continue;
+        let made = match client.create(&request()).await {
+            Ok(made) => made,
+            Err(error) => {
+                known.refused.lock().unwrap().push(error.to_string());
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
         };
         known.acknowledged.lock().unwrap().push(made.id.clone());
         let _ = echo(client, &made.id).await;
         if turn % 2 == 0 {
             // Whether it is gone after an error nobody knows.
-            let mut acknowledged = known.acknowledged.lock().unwrap();
-            acknowledged.retain(|id| *id != made.id);
-            drop(acknowledged);
+            known.forget(&made.id);
             let _ = client.delete(&made.id).await;
         }
     }
@@ -120,8 +132,11 @@ async fn whatever_goes_wrong_nothing_is_lost_and_nothing_leaks() {
         };
         let after = seed.time(BEGIN_WITHIN);
         let (known, refused) = storm(&world, trouble, after).await;
-        let count = known.len();
-        println!("round {round}: {kind:?} after {after:?}, {count} kept, {refused} refused");
+        let (kept, count) = (known.len(), refused.len());
+        println!("round {round}: {kind:?} after {after:?}, {kept} kept, {count} refused");
+        for words in refused.into_iter().collect::<BTreeSet<_>>().iter().take(4) {
+            println!("    {words}");
+        }
         if kind.ends_server() {
             world.restart().await;
         }

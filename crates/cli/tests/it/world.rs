@@ -1,5 +1,6 @@
 //! A state directory whose server comes and goes, and what callers do with it.
 
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -44,13 +45,19 @@ impl World {
         world
     }
 
-    /// A server that has much to say, and a log on a disk that is full.
+    /// A server that has much to say, and logs on a disk that is full.
     pub(crate) async fn with_full_log() -> Self {
         let mut world = Self {
             home: TempDir::new().unwrap(),
             server: None,
         };
-        std::os::unix::fs::symlink("/dev/full", world.home.path().join("server.log")).unwrap();
+        for log in ["server.log", "state/jail/launcher.log"] {
+            let log = world.home.path().join(log);
+            let folder = log.parent().unwrap();
+            let mut private = std::fs::DirBuilder::new();
+            private.recursive(true).mode(0o700).create(folder).unwrap();
+            std::os::unix::fs::symlink("/dev/full", log).unwrap();
+        }
         world.write_settings("[log]\nlevel = \"debug\"\n");
         world.start().await;
         world

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, Gid, MemfdFlags, Mode, OFlags, SealFlags, Uid};
@@ -12,6 +12,7 @@ use super::slot::{Slot, Stage, Tenant};
 use super::volumes::{Standing, named};
 use super::{Launcher, WorkshopClient, watchdog};
 use crate::enter::Orders;
+use crate::faults::at;
 use crate::proto::{Answer, Failure, FailureKind, IdMode};
 use crate::spec::{Limits, Network, Spec};
 use crate::workshop::Task;
@@ -229,8 +230,9 @@ impl Launcher {
             .sockets
             .listen(&spec.id)
             .map_err(at("listen for the daemon"))?;
-        let boot = sealed_memory("boot", &serde_json::to_vec(&spec.boot)?)?;
-        let log = log_file()?;
+        let boot = sealed_memory("boot", &serde_json::to_vec(&spec.boot)?);
+        let boot = boot.map_err(at("make the daemon's boot file"))?;
+        let log = log_file().map_err(at("make a log"))?;
         let ids = (self.ids == IdMode::OwnRange).then(|| slot.blank.user_namespace.as_fd());
         let upper = spec
             .upper
@@ -239,7 +241,10 @@ impl Launcher {
         let upper = upper.transpose().map_err(at("open the writable layer"))?;
         let mut trees = Vec::new();
         match (&upper, slot.disk.take()) {
-            (Some(upper), _) => trees.push(mounts::copy(upper.as_fd())?),
+            (Some(upper), _) => {
+                let copy = mounts::copy(upper.as_fd());
+                trees.push(copy.map_err(at("copy the mount of the writable layer"))?);
+            }
             (None, Some((disk, _))) => trees.push(disk),
             (None, None) => {}
         }
@@ -249,12 +254,7 @@ impl Launcher {
             let copy = mounts::sealed_copy(layer.as_fd(), ids);
             trees.push(copy.map_err(at("copy the mount of a layer"))?);
         }
-        for bind in &spec.binds {
-            let flags = OFlags::PATH | OFlags::CLOEXEC;
-            let tree = rustix::fs::openat(CWD, &bind.source, flags, Mode::empty())?;
-            let copy = mounts::sealed_copy(tree.as_fd(), ids);
-            trees.push(copy.map_err(at("copy the mount of a host tree"))?);
-        }
+        trees.extend(host_trees(spec, ids)?);
         trees.extend(volumes);
         if let Some(gpus) = spec.gpus {
             trees.push(self.devices_with(gpus)?);
@@ -268,7 +268,7 @@ impl Launcher {
         };
         let mut fds = vec![listener.as_fd(), boot.as_fd(), log.as_fd()];
         fds.extend(trees.iter().map(AsFd::as_fd));
-        blank::order(&slot.blank, &orders, &fds)?;
+        blank::order(&slot.blank, &orders, &fds).map_err(at("tell the spare process"))?;
         Ok(Tenant {
             id: spec.id.clone(),
             note: spec.note.clone(),
@@ -306,6 +306,18 @@ impl Launcher {
         self.close_unused_volumes();
         self.clients.send(job.caller, Answer::Failed(failure));
     }
+}
+
+/// Mounts of the trees of the host that a sandbox sees, under its own ids.
+fn host_trees(spec: &Spec, ids: Option<BorrowedFd<'_>>) -> io::Result<Vec<OwnedFd>> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let copies = spec.binds.iter().map(|bind| {
+        let tree = rustix::fs::openat(CWD, &bind.source, flags, Mode::empty())
+            .map_err(|errno| at("open a tree of the host")(errno.into()))?;
+        let copy = mounts::sealed_copy(tree.as_fd(), ids);
+        copy.map_err(at("copy the mount of a host tree"))
+    });
+    copies.collect()
 }
 
 /// The orders that a spec gives on a host whose control groups do the limiting.
@@ -346,9 +358,4 @@ fn log_file() -> io::Result<File> {
     file.set_len(log_ring::FILE_BYTES)?;
     rustix::fs::fcntl_add_seals(&file, SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL)?;
     Ok(file)
-}
-
-/// Adds the step's name to an error.
-fn at(step: &'static str) -> impl Fn(io::Error) -> io::Error {
-    move |error| io::Error::new(error.kind(), format!("{step}: {error}"))
 }

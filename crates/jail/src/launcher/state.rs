@@ -10,6 +10,7 @@ use rustix::event::{Timespec, poll};
 use rustix::fs::{CWD, FlockOperation, MemfdFlags, Mode, SealFlags};
 
 use super::host::now_ms;
+use crate::faults::at;
 use crate::{blank, mounts};
 
 /// The launcher's socket, relative to the state directory, which is its working directory: a path
@@ -77,10 +78,8 @@ impl StateDirectory {
     /// Opens a path beneath the state directory; the server is not trusted to name others. Through
     /// the working directory, which moved along into a mount namespace of the launcher's own.
     pub(super) fn beneath(&self, path: &Path) -> io::Result<OwnedFd> {
-        mounts::open_beneath(CWD, path).map_err(|errno| {
-            let words = format!("{} beneath the state directory: {errno}", path.display());
-            io::Error::new(io::Error::from(errno).kind(), words)
-        })
+        let words = format!("{} beneath the state directory", path.display());
+        mounts::open_beneath(CWD, path).map_err(|errno| at(&words)(errno.into()))
     }
 }
 
@@ -106,12 +105,8 @@ pub(super) fn seal_program(path: &Path) -> io::Result<OwnedFd> {
     let memory = rustix::fs::memfd_create("barchan-execd", flags | MemfdFlags::EXEC)
         .or_else(|_| rustix::fs::memfd_create("barchan-execd", flags))?;
     let mut file = File::from(memory);
-    let mut source = File::open(path).map_err(|error| {
-        io::Error::new(
-            error.kind(),
-            format!("the in-sandbox daemon {}: {error}", path.display()),
-        )
-    })?;
+    let words = format!("the in-sandbox daemon {}", path.display());
+    let mut source = File::open(path).map_err(at(&words))?;
     io::copy(&mut source, &mut file)?;
     rustix::fs::fchmod(&file, Mode::from_raw_mode(0o555))?;
     let all = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;

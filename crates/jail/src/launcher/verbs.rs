@@ -9,7 +9,7 @@ use super::{FAILURES_MAX, Launcher, WorkshopClient};
 use crate::enter::{self, StepError};
 use crate::proto::{Answer, Failure, FailureKind, Phase, Request, Status};
 use crate::workshop::{Made, Task};
-use crate::{blank, frames, log_ring};
+use crate::{blank, frames, log, log_ring};
 
 impl Launcher {
     pub(super) fn answer(&mut self, caller: Caller, request: Request) {
@@ -317,7 +317,9 @@ impl Launcher {
                 }
             }
             (Some(WorkshopClient::Slot(number)), answer) => {
-                let words = answer.err().unwrap_or_else(|| "no disk came".to_owned());
+                let words = answer
+                    .err()
+                    .unwrap_or_else(|| "the workshop made no disk".to_owned());
                 self.failed_inside(number, Failure::new(FailureKind::Start, words));
                 if let Some(slot) = self.slots.get(&number) {
                     slot.kill();
@@ -333,7 +335,7 @@ impl Launcher {
             (Some(WorkshopClient::Volume(order)), answer) => {
                 let opened = answer.and_then(|made| match made {
                     Made::Volume(opened, is_new) => Ok((opened, is_new)),
-                    _ => Err("no volume came".to_owned()),
+                    _ => Err("the workshop made no volume".to_owned()),
                 });
                 self.volume_opened(order, opened);
             }
@@ -353,14 +355,10 @@ impl Launcher {
 
     /// Counts spares that failed in a row; after a few the launcher waits until one is asked for,
     /// so that a host that lost an ability is not kept busy by it.
-    #[expect(
-        clippy::print_stderr,
-        reason = "the launcher's log is its standard error"
-    )]
     pub(super) fn note_failure(&mut self, words: &str) {
         self.failures = (self.failures + 1).min(FAILURES_MAX);
         if self.last_failure != words {
-            eprintln!("barchan-jail: {words}");
+            log::say(words);
             words.clone_into(&mut self.last_failure);
         }
     }

@@ -81,7 +81,7 @@ impl Line {
         let (sender, answer) = oneshot::channel();
         let mut writer = self.0.writer.lock().await;
         let Some(open) = writer.as_mut() else {
-            return Err(lost("it is being started"));
+            return Err(lost("it is being started; try again in a moment"));
         };
         if let Ok(mut waiting) = self.0.waiting.lock() {
             waiting.insert(seq, sender);
