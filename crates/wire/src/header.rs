@@ -6,6 +6,9 @@ pub const API_KEY: &str = "open-sandbox-api-key";
 pub const API_KEY_ALIAS: &str = "x-api-key";
 /// The token of one sandbox, handed out in an endpoint's `headers` and checked by the proxy.
 pub const SANDBOX_TOKEN: &str = "x-execd-access-token";
+/// The same token under the name that OpenSandbox's gateway has for it. A wrong one is refused,
+/// whatever else would open the port.
+pub const SECURE_ACCESS: &str = "opensandbox-secure-access";
 /// `skip`: this use of a sandbox does not put off its end.
 pub const ACCESS_RENEW: &str = "opensandbox-access-renew";
 /// Where a watcher of events wants to go on.

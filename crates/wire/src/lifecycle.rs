@@ -3,6 +3,7 @@
 //! Requests are read leniently, as the clients of this API were written against a lenient reader:
 //! numbers may come as text, and a field's name in camel case or snake case.
 
+pub mod access;
 pub mod code;
 pub mod create;
 pub mod endpoint;
@@ -21,6 +22,10 @@ pub mod schedule;
 pub mod time;
 pub mod volume;
 
+pub use access::{
+    CreateKey, CreateTenant, KeyList, KeyReport, NewKey, Quota, Rate, Role, RotateKey, TenantList,
+    TenantReport, TenantTerms, Usage,
+};
 pub use create::{CreateSandbox, Image, ImageAuth, NetworkPolicy, NetworkRule, Platform};
 pub use endpoint::Endpoint;
 pub use error::{ErrorBody, Fault, Faults, ValidationBody};

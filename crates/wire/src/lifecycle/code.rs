@@ -4,6 +4,32 @@
 pub const MISSING_API_KEY: &str = "MISSING_API_KEY";
 /// The key that came is not the server's.
 pub const INVALID_API_KEY: &str = "INVALID_API_KEY";
+/// The key that came is this server's, and its time is over.
+pub const API_KEY_EXPIRED: &str = "API_KEY_EXPIRED";
+/// The key is a tenant's, and only admins may do that.
+pub const ADMIN_ONLY: &str = "ADMIN_ONLY";
+/// The key made more requests than its rate allows.
+pub const RATE_LIMITED: &str = "RATE_LIMITED";
+/// There is no key of this id.
+pub const KEY_NOT_FOUND: &str = "KEY_NOT_FOUND";
+/// There is no tenant of this name.
+pub const TENANT_NOT_FOUND: &str = "TENANT_NOT_FOUND";
+/// There is a tenant of this name already.
+pub const TENANT_ALREADY_EXISTS: &str = "TENANT_ALREADY_EXISTS";
+/// The tenant has keys or sandboxes.
+pub const TENANT_IN_USE: &str = "TENANT_IN_USE";
+/// There are as many keys or tenants as there may be.
+pub const ACCESS_LIMIT_REACHED: &str = "ACCESS_LIMIT_REACHED";
+/// The tenant has as many sandboxes as it may.
+pub const QUOTA_SANDBOXES: &str = "QUOTA::SANDBOXES";
+/// The tenant's sandboxes have as much processor time as they may.
+pub const QUOTA_CPU: &str = "QUOTA::CPU";
+/// The tenant's sandboxes have as much memory as they may.
+pub const QUOTA_MEMORY: &str = "QUOTA::MEMORY";
+/// The tenant's sandboxes have as much disk as they may.
+pub const QUOTA_DISK: &str = "QUOTA::DISK";
+/// The tenant has as many snapshots as it may.
+pub const QUOTA_SNAPSHOTS: &str = "QUOTA::SNAPSHOTS";
 /// Too many requests without the key came from one address.
 pub const TOO_MANY_FAILURES: &str = "TOO_MANY_FAILURES";
 /// Neither the server's key nor this sandbox's token came with a proxied request.

@@ -15,6 +15,9 @@ use crate::id::SandboxId;
 pub struct Report {
     /// The sandbox as `GET /sandboxes/{id}` shows it, or showed it last.
     pub sandbox: Sandbox,
+    /// Whose it is; absent when it is no tenant's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
     /// Whether it is gone, so that only this report is left of it.
     pub is_gone: bool,
     /// How it ended, once it has.
