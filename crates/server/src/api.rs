@@ -9,6 +9,8 @@ mod errors;
 mod events;
 mod features;
 mod guard;
+mod identity;
+mod keys;
 mod links;
 mod once;
 mod openapi;
@@ -18,9 +20,12 @@ mod proxy;
 mod query;
 mod reload;
 mod reply;
-mod routes;
+mod rights;
+pub mod routes;
 mod sandboxes;
 mod strangers;
+mod tenants;
+mod trail;
 mod views;
 mod volumes;
 
@@ -38,13 +43,17 @@ use http::{Method, Request, Response};
 use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
+use crate::access::Access;
 use crate::activity::Activity;
+use crate::audit::Audit;
 use crate::config::Features;
 use crate::lifecycle::Lifecycle;
 pub(crate) use admission::Admission;
 pub(crate) use auth::Gate;
 use errors::Refusal;
 pub(crate) use guard::Guard;
+use identity::Identity;
+pub(crate) use identity::{OperatorPace, Rates};
 pub use links::BadSecrets;
 pub(crate) use links::{Links, OSEP_SHAPE, OsepKey};
 pub(crate) use proxy::{Domain, Pool, Proxy, Waits};
@@ -52,6 +61,7 @@ pub(crate) use reload::Reload;
 pub(crate) use reply::Body;
 use routes::{Found, Operation, Place};
 pub(crate) use strangers::Strangers;
+use trail::Trail;
 
 /// Longest request id of a caller that is echoed, in bytes.
 const REQUEST_ID_BYTES_MAX: usize = 128;
@@ -62,6 +72,12 @@ const REQUEST_ID_BYTES_MAX: usize = 128;
 pub(crate) struct Api {
     pub(crate) lifecycle: Lifecycle,
     pub(crate) gate: Gate,
+    pub(crate) access: Access,
+    pub(crate) rates: Rates,
+    pub(crate) operator: Arc<OperatorPace>,
+    pub(crate) audit: Audit,
+    /// Whether it is noted, too, what is changed in sandboxes through the proxy.
+    pub(crate) audits_proxied: bool,
     pub(crate) links: Arc<Links>,
     pub(crate) strangers: Arc<Strangers>,
     pub(crate) guard: Guard,
@@ -92,6 +108,8 @@ pub(crate) struct Peer {
     pub(crate) is_trusted: bool,
     /// Its address, for `X-Forwarded-For`.
     pub(crate) address: HeaderValue,
+    /// The user at the other end of the Unix socket, as far as the kernel says.
+    pub(crate) uid: Option<u32>,
     /// Whose failures count together; nobody's over the Unix socket.
     pub(crate) ip: Option<IpAddr>,
     /// Its place among the connections; whoever takes the connection over keeps it.
@@ -115,7 +133,10 @@ impl Api {
             Err(_) => true,
         };
         let shows_page = is_read && proxy::takes_pages(request.headers());
-        let mut response = match self.decide(peer, target, request).await {
+        let mut trail = Trail::begin(self, peer, &id);
+        let decided = self.decide(peer, target, request, &mut trail).await;
+        trail.end(&decided);
+        let mut response = match decided {
             Ok(response) => response,
             Err(refusal) if shows_page => refusal.into_page(),
             Err(refusal) => refusal.into_response(),
@@ -129,21 +150,29 @@ impl Api {
         peer: &Peer,
         target: Result<Option<proxy::Target>, Refusal>,
         request: Request<Payload>,
+        trail: &mut Trail,
     ) -> Result<Response<Body>, Refusal> {
         let form = target.as_ref().ok().and_then(Option::as_ref);
         let form = form.map(proxy::Target::form);
         self.guard.check(&request, form, peer.is_trusted)?;
         if let Some(target) = target? {
-            return self.relay(peer, &target, request).await;
+            return self.relay(peer, &target, request, trail).await;
         }
         let path = request.uri().path();
-        if !routes::is_open(path) && !peer.is_trusted {
-            self.gate
-                .check_key(request.headers())
-                .map_err(|refusal| self.strangers.answer(peer, &self.clock, refusal))?;
-        }
-        match routes::find(request.method(), path) {
-            Found::Operation(operation, place) => self.run(operation, &place, request).await,
+        let found = routes::find(request.method(), path);
+        trail.leads_to(&found);
+        let identity = match routes::is_open(path) {
+            true => Identity::Nobody,
+            false => self.identify(peer, request.headers())?,
+        };
+        trail.is_of(identity.clone());
+        self.pace(&identity)?;
+        match found {
+            Found::Operation(operation, place) => {
+                operation.rights().check(identity.tenant().is_some())?;
+                let this = self.seen_by(&identity);
+                this.run(operation, &place, request, identity).await
+            }
             Found::Slash => Ok(reply::moved(&request, &self.host_of(&request))),
             Found::OtherMethods(allowed) => Err(Refusal::method(&allowed)),
             Found::Nothing => Err(Refusal::no_route()),
@@ -155,6 +184,7 @@ impl Api {
         operation: Operation,
         place: &Place,
         request: Request<Payload>,
+        identity: Identity,
     ) -> Result<Response<Body>, Refusal> {
         self.offer(operation)?;
         match operation {
@@ -178,10 +208,19 @@ impl Api {
             Operation::ResizePool => self.resize_pool(place, request).await,
             Operation::DeletePool => self.delete_pool(place).await,
             Operation::Report => self.report(place),
-            Operation::Watch => self.watch(&request),
+            Operation::Watch => self.watch(&request, identity),
             Operation::Reload => self.reload().await,
             Operation::ListVolumes => self.list_volumes().await,
             Operation::RemoveVolume => self.remove_volume(place).await,
+            Operation::ListKeys => self.list_keys(),
+            Operation::CreateKey => self.create_key(request).await,
+            Operation::RotateKey => self.rotate_key(place, request).await,
+            Operation::RevokeKey => self.revoke_key(place).await,
+            Operation::ListTenants => self.list_tenants(),
+            Operation::CreateTenant => self.create_tenant(request).await,
+            Operation::Tenant => self.tenant(&place.id),
+            Operation::ChangeTenant => self.change_tenant(place, request).await,
+            Operation::RemoveTenant => self.remove_tenant(place).await,
             Operation::Missing(missing) => Err(self.missing(missing, place)),
         }
     }

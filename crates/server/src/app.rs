@@ -6,6 +6,7 @@ mod listen;
 mod live;
 mod make;
 mod site;
+mod tenancy;
 
 use std::fmt;
 use std::io;
@@ -117,12 +118,17 @@ impl App {
         keys::tell(settings, &site);
         let seed = site.secret(SEED_FILE)?;
         let links = keys::links(settings, &site)?;
+        let audit = tenancy::audit(settings, &site)?;
         let (store, mut kept) = Store::open(&site.path(DATABASE), &site::boot())?;
+        let store = Arc::new(store);
         let runtime = make(dir)
             .await
             .map_err(|error| StartError::Runtime(error.to_string()))?;
         let pools = std::mem::take(&mut kept.pools);
+        let access = std::mem::take(&mut kept.access);
         let (tasks, shutdown) = (Tasks::new(), Shutdown::new());
+        let ends = (&tasks, &shutdown);
+        let access = tenancy::access(access, &store, &clock, ends);
         let parts = Parts {
             runtime,
             store,
@@ -137,10 +143,17 @@ impl App {
             admission.draft_of(pool, &lifecycle.capabilities())
         });
         let own_host = address.map_or_else(|| "localhost".to_owned(), |at| at.to_string());
+        let gate = Gate::new(key, seed, access.keys());
+        access.operator_is(gate.mark());
         let live = Arc::new_cyclic(|live: &Weak<Live>| {
             let api = Api {
                 lifecycle,
-                gate: Gate::new(key, seed),
+                gate,
+                access,
+                rates: make::rates(settings),
+                operator: Arc::default(),
+                audit,
+                audits_proxied: settings.audit.proxied,
                 links,
                 strangers: Arc::default(),
                 guard: make::guard(settings),

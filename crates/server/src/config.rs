@@ -1,6 +1,7 @@
 //! The server's settings: one TOML file, environment variables over it, and what `init-config`
 //! writes.
 
+mod access;
 mod catalog;
 mod check;
 mod doubts;
@@ -21,6 +22,7 @@ use confique::Config;
 use confique::toml::FormatOptions;
 use serde::{Deserialize, Serialize};
 
+pub use access::{Access, Audit};
 pub use finding::{Finding, Origin, SettingsError, Severity};
 pub use foreign::{Import, Line, Outcome, import};
 pub(crate) use live::merge;
@@ -59,6 +61,12 @@ pub struct Settings {
     /// How requests reach programs inside sandboxes.
     #[config(nested)]
     pub proxy: Proxy,
+    /// How much keys may ask for. Keys and tenants are made with `barchan key` and `barchan tenant`.
+    #[config(nested)]
+    pub access: Access,
+    /// The audit log: who changed what, and who was refused. `barchan audit` reads it.
+    #[config(nested)]
+    pub audit: Audit,
     /// What is written to standard error.
     #[config(nested)]
     pub log: Log,

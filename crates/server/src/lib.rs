@@ -3,11 +3,15 @@
 //! `api` parses and answers, and below it nobody sees HTTP; `lifecycle` decides; `store` keeps.
 //! Never: system calls, words of an engine.
 
+pub mod access;
 mod activity;
 mod api;
 pub mod app;
+pub mod audit;
 pub mod config;
 pub mod lifecycle;
+mod random;
 pub mod store;
 
+pub use api::routes;
 pub use app::{App, Reloader, Source, StartError};

@@ -6,8 +6,10 @@ mod feed;
 mod graves;
 mod list;
 mod pool;
+mod quota;
 mod reconcile;
 mod registry;
+mod scope;
 mod service;
 pub mod state;
 
@@ -16,4 +18,5 @@ pub use feed::{Change, Watch};
 pub use list::Filter;
 pub(crate) use list::word;
 pub use pool::KeptPool;
+pub use scope::Scope;
 pub use service::{Draft, Lifecycle, Parts, Rules};

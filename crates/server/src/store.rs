@@ -1,5 +1,6 @@
 //! What must survive the server: records, written before anything is promised.
 
+mod access;
 mod migrate;
 mod once;
 mod row;
@@ -13,6 +14,7 @@ use std::thread::JoinHandle;
 use barchan_wire::id::SandboxId;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::access::KeptAccess;
 use crate::lifecycle::KeptPool;
 use crate::lifecycle::state::Record;
 pub use once::{Claim, Claimed, Outcome, Settled, Standing};
@@ -42,6 +44,8 @@ pub struct Kept {
     pub graves: Vec<Record>,
     /// The pools.
     pub pools: Vec<KeptPool>,
+    /// The keys and tenants.
+    pub access: KeptAccess,
     /// Whether the host was started anew since the store was last open.
     pub host_restarted: bool,
 }
@@ -86,6 +90,7 @@ enum Change {
     /// A pool by its name, as JSON; an error text when it could not be put into words.
     PutPool(String, Result<String, String>),
     RemovePool(String),
+    Access(access::AccessChange),
     Claim(Claim, Arc<OnceLock<Standing>>),
     Settle(Settled),
 }

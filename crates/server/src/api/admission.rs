@@ -95,6 +95,7 @@ impl Admission {
                 renew_on_access_s: wishes.renew_on_access_s,
                 pool: None,
                 volumes,
+                ..Origin::default()
             },
             metadata: wishes.metadata,
             timeout_s: wishes.timeout_s,

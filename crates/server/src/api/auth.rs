@@ -1,15 +1,17 @@
-//! Who may: the API's key, and the token of each sandbox.
+//! Who may: the key of the settings, the keys that admins made, and the token of each sandbox.
 
-use barchan_wire::header::{API_KEY, API_KEY_ALIAS, SANDBOX_TOKEN};
+use barchan_wire::header::{API_KEY, API_KEY_ALIAS, SANDBOX_TOKEN, SECURE_ACCESS};
 use barchan_wire::id::SandboxId;
-use barchan_wire::lifecycle::code;
+use barchan_wire::lifecycle::{Time, code};
 use barchan_wire::secret::Secret;
 use hmac::{Hmac, KeyInit, Mac};
 use http::HeaderMap;
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use super::errors::Refusal;
+use super::identity::Identity;
+use crate::access::{Found, Keys};
 
 /// Checks keys and tokens.
 #[derive(Clone)]
@@ -18,16 +20,24 @@ pub(crate) struct Gate {
     key: Option<Secret>,
     /// What tokens are made of; the same after a restart.
     seed: Secret,
+    /// The keys that admins made.
+    keys: Keys,
 }
 
 impl Gate {
-    pub(crate) fn new(key: Option<Secret>, seed: Secret) -> Self {
-        Self { key, seed }
+    pub(crate) fn new(key: Option<Secret>, seed: Secret, keys: Keys) -> Self {
+        Self { key, seed, keys }
     }
 
     /// The same tokens behind another key.
     pub(crate) fn with_key(&self, key: Option<Secret>) -> Self {
-        Self::new(key, self.seed.clone())
+        Self::new(key, self.seed.clone(), self.keys.clone())
+    }
+
+    /// Tells the key of the settings from another one; `None` when no key is asked for.
+    pub(crate) fn mark(&self) -> Option<u64> {
+        let digest = Sha256::digest(self.key.as_ref()?.reveal());
+        digest.first_chunk().map(|mark| u64::from_le_bytes(*mark))
     }
 
     /// The token that opens one sandbox's ports.
@@ -40,55 +50,94 @@ impl Gate {
         hex::encode(mac.finalize().into_bytes())
     }
 
-    /// Lets pass who has the key.
-    pub(super) fn check_key(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        if self.has_key(headers) {
-            return Ok(());
+    /// Who shows a key, or anybody where none is asked for.
+    pub(super) fn identify(&self, headers: &HeaderMap, now: Time) -> Result<Identity, Refusal> {
+        let mut is_expired = false;
+        for name in [API_KEY, API_KEY_ALIAS] {
+            let Some(sent) = headers.get(name) else {
+                continue;
+            };
+            if self.is_operators(sent.as_bytes()) {
+                return Ok(Identity::Operator(self.mark().unwrap_or_default()));
+            }
+            match self.keys.find(sent.as_bytes(), now) {
+                Some(Found::Holder(holder)) => return Ok(Identity::Holder(holder)),
+                Some(Found::Expired) => is_expired = true,
+                Some(Found::Unknown) | None => {}
+            }
         }
-        if headers.contains_key(API_KEY) || headers.contains_key(API_KEY_ALIAS) {
-            return Err(Refusal::new(
-                401,
+        // Where anybody may come, somebody whose key was revoked is not taken for anybody.
+        if self.key.is_none() && !self.shows_ours(headers, API_KEY) {
+            return Ok(Identity::Anyone);
+        }
+        let (code, message) = if is_expired {
+            let message = "the time of this API key is over: ask an admin for another one";
+            (code::API_KEY_EXPIRED, message)
+        } else if headers.contains_key(API_KEY) || headers.contains_key(API_KEY_ALIAS) {
+            (
                 code::INVALID_API_KEY,
-                "this is not the server's API key",
-            ));
-        }
-        let message = "an API key is needed: send it in the header OPEN-SANDBOX-API-KEY";
-        Err(Refusal::new(401, code::MISSING_API_KEY, message))
+                "this is not one of the server's API keys",
+            )
+        } else {
+            let message = "an API key is needed: send it in the header OPEN-SANDBOX-API-KEY";
+            (code::MISSING_API_KEY, message)
+        };
+        Err(Refusal::new(401, code, message))
     }
 
-    /// Lets pass who has the key or the sandbox's token. A token for an id that never was opens
-    /// nothing, and nobody can make one.
-    pub(super) fn check_token(
+    /// Whether a header has the shape of a key of this program, valid or not.
+    pub(super) fn shows_ours(&self, headers: &HeaderMap, name: &str) -> bool {
+        let mut sent = headers.get_all(name).iter();
+        sent.any(|sent| Keys::has_shape(sent.as_bytes()))
+    }
+
+    /// Who has a key or the sandbox's token. A token for an id that never was opens nothing, and
+    /// nobody can make one.
+    pub(super) fn identify_inside(
+        &self,
+        headers: &HeaderMap,
+        id: Option<&SandboxId>,
+        now: Time,
+    ) -> Result<Identity, Refusal> {
+        let by_key = self.identify(headers, now);
+        let unknown = match by_key {
+            Ok(identity) => return Ok(identity),
+            Err(unknown) => unknown,
+        };
+        for name in [SANDBOX_TOKEN, SECURE_ACCESS] {
+            if let (Some(sent), Some(id)) = (headers.get(name), id)
+                && self.is_token(sent.as_bytes(), id)
+            {
+                return Ok(Identity::Token);
+            }
+        }
+        if unknown.code() == code::API_KEY_EXPIRED {
+            return Err(unknown);
+        }
+        Err(no_access())
+    }
+
+    /// Refuses a wrong token in the header of OpenSandbox's gateway, whatever else came along.
+    pub(super) fn check_secure_access(
         &self,
         headers: &HeaderMap,
         id: Option<&SandboxId>,
     ) -> Result<(), Refusal> {
-        if self.has_key(headers) {
-            return Ok(());
+        let is_good =
+            |sent: &http::HeaderValue| id.is_some_and(|id| self.is_token(sent.as_bytes(), id));
+        match headers.get_all(SECURE_ACCESS).iter().all(is_good) {
+            true => Ok(()),
+            false => Err(no_access()),
         }
-        let sent = headers.get(SANDBOX_TOKEN);
-        if let (Some(sent), Some(id)) = (sent, id)
-            && same(sent.as_bytes(), self.token(id).as_bytes())
-        {
-            return Ok(());
-        }
-        let message = "this address needs the API key in OPEN-SANDBOX-API-KEY, or the sandbox's \
-                       token as the endpoint's `headers` give it";
-        Err(Refusal::new(
-            401,
-            code::MISSING_OR_INVALID_SECURE_ACCESS,
-            message,
-        ))
     }
 
-    fn has_key(&self, headers: &HeaderMap) -> bool {
-        let Some(key) = &self.key else { return true };
-        let is_key = |name: &str| {
-            headers
-                .get(name)
-                .is_some_and(|sent| same(sent.as_bytes(), key.reveal().as_bytes()))
-        };
-        is_key(API_KEY) || is_key(API_KEY_ALIAS)
+    fn is_token(&self, sent: &[u8], id: &SandboxId) -> bool {
+        same(sent, self.token(id).as_bytes())
+    }
+
+    fn is_operators(&self, sent: &[u8]) -> bool {
+        let key = self.key.as_ref();
+        key.is_some_and(|key| same(sent, key.reveal().as_bytes()))
     }
 
     /// Takes our credentials out of headers that go on into a sandbox. The alias may be a key of
@@ -96,10 +145,9 @@ impl Gate {
     pub(super) fn strip(&self, headers: &mut HeaderMap) {
         headers.remove(API_KEY);
         headers.remove(SANDBOX_TOKEN);
+        headers.remove(SECURE_ACCESS);
         let is_ours = |sent: &http::HeaderValue| {
-            self.key
-                .as_ref()
-                .is_some_and(|key| same(sent.as_bytes(), key.reveal().as_bytes()))
+            self.is_operators(sent.as_bytes()) || self.keys.knows(sent.as_bytes())
         };
         if headers.get_all(API_KEY_ALIAS).iter().any(is_ours) {
             headers.remove(API_KEY_ALIAS);
@@ -112,6 +160,12 @@ fn same(sent: &[u8], right: &[u8]) -> bool {
     sent.ct_eq(right).into()
 }
 
+fn no_access() -> Refusal {
+    let message = "this address needs the API key in OPEN-SANDBOX-API-KEY, or the sandbox's token \
+                   as the endpoint's `headers` give it";
+    Refusal::new(401, code::MISSING_OR_INVALID_SECURE_ACCESS, message)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,6 +174,10 @@ mod tests {
         format!("0b0e7d5c-58a0-4d67-a3f8-0a1b2c3d4e5{end}")
             .parse()
             .unwrap()
+    }
+
+    fn now() -> Time {
+        Time::from_micros(0).unwrap()
     }
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
@@ -134,6 +192,7 @@ mod tests {
         let gate = Gate::new(
             Some(Secret::new("right-key-right-key")),
             Secret::new("seed"),
+            Keys::default(),
         );
         let token = gate.token(&id('0'));
         let other = gate.token(&id('1'));
@@ -158,15 +217,16 @@ mod tests {
             ),
             (headers(&[(API_KEY, &token)]), false, false),
         ] {
-            assert_eq!(gate.check_key(&sent).is_ok(), key_opens, "{sent:?}");
+            let now = now();
+            assert_eq!(gate.identify(&sent, now).is_ok(), key_opens, "{sent:?}");
             assert_eq!(
-                gate.check_token(&sent, Some(&id('0'))).is_ok(),
+                gate.identify_inside(&sent, Some(&id('0')), now).is_ok(),
                 token_opens,
                 "{sent:?}"
             );
         }
         assert!(
-            gate.check_token(&headers(&[(SANDBOX_TOKEN, &token)]), None)
+            gate.identify_inside(&headers(&[(SANDBOX_TOKEN, &token)]), None, now())
                 .is_err()
         );
     }
@@ -176,6 +236,7 @@ mod tests {
         let gate = Gate::new(
             Some(Secret::new("right-key-right-key")),
             Secret::new("seed"),
+            Keys::default(),
         );
         let mut sent = headers(&[
             (API_KEY, "x"),

@@ -7,6 +7,7 @@ use http::{HeaderName, HeaderValue, Method, Response};
 
 use super::pages;
 use super::reply::{self, Body};
+use crate::access::{QuotaError, Resource};
 use crate::lifecycle::{LifecycleError, Verb};
 
 /// A refusal: its status, its body and at most one header of its own.
@@ -18,6 +19,7 @@ struct Inner {
     status: u16,
     body: Refused,
     header: Option<(HeaderName, HeaderValue)>,
+    is_repeated: bool,
 }
 
 #[derive(Debug)]
@@ -33,6 +35,7 @@ impl Refusal {
             status,
             body,
             header: None,
+            is_repeated: false,
         }))
     }
 
@@ -69,6 +72,16 @@ impl Refusal {
         self
     }
 
+    /// Says that the same was refused before, and noted.
+    pub(super) fn repeated(mut self) -> Self {
+        self.0.is_repeated = true;
+        self
+    }
+
+    pub(super) fn is_repeated(&self) -> bool {
+        self.0.is_repeated
+    }
+
     /// What it says.
     pub(super) fn message(&self) -> String {
         match &self.0.body {
@@ -84,6 +97,7 @@ impl Refusal {
             status,
             body: Refused::Error(body),
             header: None,
+            is_repeated: false,
         }))
     }
 
@@ -97,7 +111,6 @@ impl Refusal {
         )
     }
 
-    #[cfg(test)]
     pub(super) fn status(&self) -> u16 {
         self.0.status
     }
@@ -114,6 +127,7 @@ impl Refusal {
             status,
             body,
             header,
+            is_repeated: _,
         } = *self.0;
         let mut response = match &body {
             Refused::Error(body) => reply::json(status, body),
@@ -151,6 +165,7 @@ impl From<ValidationBody> for Refusal {
             status: 422,
             body: Refused::Invalid(body),
             header: None,
+            is_repeated: false,
         }))
     }
 }
@@ -166,6 +181,7 @@ impl From<LifecycleError> for Refusal {
             LifecycleError::NeverExpires(_) => (409, code::INVALID_EXPIRATION),
             LifecycleError::Past => (400, code::INVALID_EXPIRATION),
             LifecycleError::Full(_) => (429, code::LIMIT_REACHED),
+            LifecycleError::Quota(error) => by_quota(error),
             LifecycleError::NoPool(_) => (404, code::POOL_NOT_FOUND),
             LifecycleError::PoolExists(_) => (409, code::POOL_ALREADY_EXISTS),
             LifecycleError::PoolExhausted { .. } => (429, code::POOL_CAPACITY_EXHAUSTED),
@@ -180,9 +196,27 @@ impl From<LifecycleError> for Refusal {
         }
         let refusal = Self::new(status, code, error.to_string());
         match (status, error) {
+            // Time alone frees nothing.
+            (_, LifecycleError::Quota(_)) => refusal,
             (_, LifecycleError::PoolExhausted { wait, .. }) => refusal.retry_after(wait.as_secs()),
             (429 | 503, _) => refusal.retry_after(1),
             _ => refusal,
+        }
+    }
+}
+
+fn by_quota(error: &QuotaError) -> (u16, &'static str) {
+    match error {
+        QuotaError::Unbounded { .. } => (400, code::INVALID_PARAMETER),
+        QuotaError::Over { resource, .. } => {
+            let code = match resource {
+                Resource::Sandboxes => code::QUOTA_SANDBOXES,
+                Resource::Cpu => code::QUOTA_CPU,
+                Resource::Memory => code::QUOTA_MEMORY,
+                Resource::Disk => code::QUOTA_DISK,
+                Resource::Snapshots => code::QUOTA_SNAPSHOTS,
+            };
+            (429, code)
         }
     }
 }

@@ -6,6 +6,7 @@ use barchan_daemon::clock::Clock;
 use barchan_daemon::payload::Payload;
 use barchan_daemon::shutdown::Shutdown;
 use barchan_wire::header::LAST_EVENT_ID;
+use barchan_wire::lifecycle::Time;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Request, Response};
@@ -13,8 +14,10 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 
 use super::errors::Refusal;
+use super::identity::Identity;
 use super::reply::{self, Body};
 use super::{Api, views};
+use crate::access::Access;
 use crate::lifecycle::{Change, Watch};
 
 /// Frames on their way to a watcher that is slower than the changes.
@@ -26,7 +29,11 @@ const GAP: &[u8] = b"event: gap\ndata: {}\n\n";
 
 impl Api {
     /// `GET /x/events`. With `Last-Event-ID`, from after that event on.
-    pub(super) fn watch(&self, request: &Request<Payload>) -> Result<Response<Body>, Refusal> {
+    pub(super) fn watch(
+        &self,
+        request: &Request<Payload>,
+        identity: Identity,
+    ) -> Result<Response<Body>, Refusal> {
         let last = request.headers().get(LAST_EVENT_ID);
         let last = last.map(|last| self.number(last.as_bytes()));
         let watch = match last {
@@ -43,6 +50,8 @@ impl Api {
             run: self.run_id(),
             clock: self.clock.clone(),
             shutdown: self.shutdown.clone(),
+            access: self.access.clone(),
+            identity,
             out,
         };
         self.tasks.spawn(teller.tell(watch));
@@ -71,16 +80,19 @@ struct Teller {
     run: String,
     clock: Clock,
     shutdown: Shutdown,
+    access: Access,
+    identity: Identity,
     out: mpsc::Sender<Bytes>,
 }
 
 impl Teller {
-    /// Until the watcher goes or the server stops.
+    /// Until the watcher goes, its key is no longer good, or the server stops.
     async fn tell(self, watch: Watch) {
         let Watch {
             missed,
             has_gap,
             mut coming,
+            scope,
         } = watch;
         // A comment, so that a watcher knows at once that it is heard.
         let mut first = vec![Bytes::from_static(b": watching\n\n")];
@@ -91,17 +103,23 @@ impl Teller {
                 return;
             }
         }
-        loop {
+        let mut changes = self.access.changes();
+        while self
+            .identity
+            .is_good(&self.access, Time::new(self.clock.now().wall))
+        {
             let heartbeat = self.clock.now().uptime + HEARTBEAT;
             let frame = tokio::select! {
                 change = coming.recv() => match change {
-                    Ok(change) => self.frame(&change),
+                    Ok(change) if scope.sees(&change.record) => self.frame(&change),
+                    Ok(_) => None,
                     Err(RecvError::Lagged(_)) => Some(Bytes::from_static(GAP)),
                     Err(RecvError::Closed) => return,
                 },
                 () = self.clock.sleep_until(heartbeat) => {
                     Some(Bytes::from_static(b": still here\n\n"))
                 }
+                _ = changes.changed() => None,
                 () = self.out.closed() => return,
                 () = self.shutdown.begun() => return,
             };

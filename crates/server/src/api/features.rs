@@ -19,7 +19,18 @@ impl Api {
             | Operation::ResizePool
             | Operation::DeletePool => &[(on.pools, "pools")],
             Operation::Logs => &[(on.logs, "logs")],
-            Operation::Report => &[(on.own_api, "own_api")],
+            Operation::Report
+            | Operation::ListVolumes
+            | Operation::RemoveVolume
+            | Operation::ListKeys
+            | Operation::CreateKey
+            | Operation::RotateKey
+            | Operation::RevokeKey
+            | Operation::ListTenants
+            | Operation::CreateTenant
+            | Operation::Tenant
+            | Operation::ChangeTenant
+            | Operation::RemoveTenant => &[(on.own_api, "own_api")],
             Operation::Watch => &[(on.own_api, "own_api"), (on.events, "events")],
             Operation::Reload => &[(on.own_api, "own_api"), (on.reload, "reload")],
             _ => &[],

@@ -29,6 +29,7 @@ use super::errors::Refusal;
 use super::links::Port;
 use super::once::{self, Asked};
 use super::reply::Body;
+use super::trail::Trail;
 use super::{Api, PROXIED, Peer, endpoints, guard};
 use access::Pass;
 pub(super) use access::takes_pages;
@@ -95,17 +96,21 @@ impl Api {
         }
     }
 
-    /// Hands a request through to a port of a sandbox.
+    /// Hands a request through to a port of a sandbox, if whoever sends it may.
     pub(super) async fn relay(
         self: &Arc<Self>,
         peer: &Peer,
         target: &Target,
-        mut request: Request<Payload>,
+        request: Request<Payload>,
+        trail: &mut Trail,
     ) -> Result<Response<Body>, Refusal> {
+        trail.leads_inside(target, request.method());
         let id: Option<SandboxId> = target.id().parse().ok();
         let port = endpoints::port(target.port());
         let named = (id.as_ref(), port.as_ref().ok().copied());
-        let pass = self.admit(peer, target, named, &request)?;
+        let (pass, identity) = self.admit(peer, target, named, &request)?;
+        trail.is_of(identity.clone());
+        self.pace(&identity)?;
         check_method(target, request.method())?;
         let port = port?;
         self.offer_port(port)?;
@@ -114,6 +119,17 @@ impl Api {
             let port = Port { id: &id, port };
             return self.give_cookie(port, target, until, request.headers());
         }
+        let this = self.seen_by(&identity);
+        this.pass_on(peer, target, (id, port), request).await
+    }
+
+    async fn pass_on(
+        self: &Arc<Self>,
+        peer: &Peer,
+        target: &Target,
+        (id, port): (SandboxId, u16),
+        mut request: Request<Payload>,
+    ) -> Result<Response<Body>, Refusal> {
         if once::applies(port, target, &request) {
             return self.run_once(Asked { peer, target, id }, request).await;
         }

@@ -41,6 +41,17 @@ pub(super) enum Operation {
     /// Every named volume.
     ListVolumes,
     RemoveVolume,
+    /// Keys of the API.
+    ListKeys,
+    CreateKey,
+    RotateKey,
+    RevokeKey,
+    /// Who shares the server.
+    ListTenants,
+    CreateTenant,
+    Tenant,
+    ChangeTenant,
+    RemoveTenant,
     Missing(Missing),
 }
 
@@ -136,6 +147,18 @@ fn variable_name(before: &str) -> &'static str {
 /// Whether a path needs no key.
 pub(super) fn is_open(path: &str) -> bool {
     matches!(path, "/health" | "/version" | "/openapi.json")
+}
+
+/// Every route but the proxy's: method and path, in which `*` stands for any text but nothing.
+/// Those that have two paths are told by the one that begins with `/v1`.
+pub fn served() -> impl Iterator<Item = (Method, String)> {
+    ROUTES.iter().map(|(method, mount, pattern, _)| {
+        let base = match mount {
+            Mount::Both | Mount::V1 => "/v1/",
+            Mount::Root => "/",
+        };
+        (method.clone(), format!("{base}{pattern}"))
+    })
 }
 
 /// Finds the route of a request.

@@ -16,7 +16,8 @@ use super::errors::Refusal;
 use super::query::ListQuery;
 use super::reply::{self, Body};
 use super::routes::{Operation, Place};
-use super::{Api, body, views};
+use super::trail::About;
+use super::{Api, body, rights, views};
 
 type Answer = Result<Response<Body>, Refusal>;
 
@@ -26,17 +27,23 @@ impl Api {
         let asked = CreateSandbox::read(body.as_ref())?;
         self.offer_hooks(asked.lifecycle.as_ref())?;
         let record = match self.admission.admit_pooled(&asked)? {
+            // Templates hold what is the operator's.
+            Some(_) if self.is_tenants() => return Err(rights::admin_only()),
             Some((pool, wishes)) => {
                 self.offer(Operation::Pools)?;
                 self.lifecycle.allocate(&pool, wishes).await?
             }
             None => {
                 let host = self.lifecycle.capabilities();
-                let draft = self.admission.admit(asked, &host)?;
+                let mut draft = self.admission.admit(asked, &host)?;
+                self.own_volumes(&mut draft.origin.volumes)?;
                 self.lifecycle.create(draft).await?
             }
         };
-        Ok(reply::json(202, &views::created(&record)))
+        let mut response = reply::json(202, &views::created(&record));
+        let about = About::Sandbox(record.id().clone());
+        response.extensions_mut().insert(about);
+        Ok(response)
     }
 
     pub(super) fn list(&self, request: &Request<Payload>) -> Answer {

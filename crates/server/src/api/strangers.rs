@@ -34,29 +34,51 @@ impl Strangers {
     pub(super) fn answer(&self, peer: &Peer, clock: &Clock, refusal: Refusal) -> Refusal {
         let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match peer.ip {
-            Some(ip) if window.is_full(network(ip), clock.now().uptime) => {
+            Some(ip) => {
+                let told = window.count(network(ip), clock.now().uptime);
+                if told == Told::Reason {
+                    return refusal;
+                }
                 let message = "too many requests without the right key or token came from this \
                                address: wait a second, and send the right one";
-                Refusal::new(429, code::TOO_MANY_FAILURES, message).retry_after(1)
+                let refusal = Refusal::new(429, code::TOO_MANY_FAILURES, message).retry_after(1);
+                match told {
+                    Told::Again => refusal.repeated(),
+                    _ => refusal,
+                }
             }
-            _ => refusal,
+            None => refusal,
         }
     }
 }
 
+/// What somebody is told who failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    Reason,
+    /// To wait, for the first time in a window.
+    Wait,
+    /// To wait, and no log says so again.
+    Again,
+}
+
 impl Window {
-    /// Counts one failure more; whether it is one too many.
-    fn is_full(&mut self, network: IpAddr, now: Duration) -> bool {
+    /// Counts one failure more.
+    fn count(&mut self, network: IpAddr, now: Duration) -> Told {
         if now.saturating_sub(self.began) >= WINDOW {
             self.began = now;
             self.failures.clear();
         }
         if self.failures.len() >= ADDRESSES_MAX && !self.failures.contains_key(&network) {
-            return true;
+            return Told::Again;
         }
         let failures = self.failures.entry(network).or_default();
         *failures = failures.saturating_add(1);
-        *failures > FAILURES_MAX
+        match *failures {
+            0..=FAILURES_MAX => Told::Reason,
+            failures if failures == FAILURES_MAX + 1 => Told::Wait,
+            _ => Told::Again,
+        }
     }
 }
 
@@ -76,7 +98,7 @@ mod tests {
     fn told(window: &mut Window, address: &str, failures: u32, at_ms: u64) -> u32 {
         let network = network(address.parse().unwrap());
         let now = Duration::from_millis(at_ms);
-        let told = (0..failures).filter(|_| !window.is_full(network, now));
+        let told = (0..failures).filter(|_| window.count(network, now) == Told::Reason);
         told.count().try_into().unwrap()
     }
 

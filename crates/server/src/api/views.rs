@@ -110,6 +110,7 @@ pub(super) fn report(record: &Record, is_gone: bool) -> Report {
     };
     Report {
         sandbox: sandbox(record),
+        tenant: record.origin().tenant.clone(),
         is_gone,
         end,
         history: record.history().iter().map(happening).collect(),

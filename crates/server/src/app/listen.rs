@@ -121,17 +121,19 @@ impl Door {
                 let peer = Peer {
                     is_trusted: false,
                     address,
+                    uid: None,
                     ip: Some(from.ip()),
                     place,
                 };
                 tasks.spawn(converse(live, peer, stream));
             }
             Stream::Unix(stream) => {
-                let is_trusted = listener.trusts(&stream);
+                let (is_trusted, uid) = listener.judge(&stream);
                 let address = HeaderValue::from_static("local");
                 let peer = Peer {
                     is_trusted,
                     address,
+                    uid,
                     ip: None,
                     place,
                 };
@@ -152,13 +154,13 @@ impl Listener {
         }
     }
 
-    /// Whether the kernel says that the other end is this server's user or root.
-    fn trusts(&self, stream: &UnixStream) -> bool {
-        let Self::Unix(_, owner) = self else {
-            return false;
+    /// Whether the kernel says that the other end is this server's user or root, and who it is.
+    fn judge(&self, stream: &UnixStream) -> (bool, Option<u32>) {
+        let uid = stream.peer_cred().ok().map(|peer| peer.uid());
+        let is_trusted = match self {
+            Self::Unix(_, owner) => uid.is_some_and(|uid| uid == *owner || uid == 0),
+            Self::Tcp(_) => false,
         };
-        stream
-            .peer_cred()
-            .is_ok_and(|peer| peer.uid() == *owner || peer.uid() == 0)
+        (is_trusted, uid)
     }
 }

@@ -99,6 +99,7 @@ impl Live {
         let (next, report) = read.unwrap_or(Err(SettingsError::Fixed))?;
         let next = Arc::new(next);
         *self.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&next);
+        next.api.access.operator_is(next.api.gate.mark());
         let changed = report.changed.join(" ");
         tracing::info!(revision = report.revision, changed, "settings read again");
         for key in &report.needs_restart {
@@ -142,6 +143,8 @@ fn renewed(api: &Api, settings: &Settings, gate: Gate, links: Arc<Links>) -> Api
         lifecycle: api.lifecycle.under(make::rules(settings)),
         gate,
         links,
+        rates: make::rates(settings),
+        audits_proxied: settings.audit.proxied,
         guard: make::guard(settings),
         admission: make::admission(settings),
         proxy: Proxy {

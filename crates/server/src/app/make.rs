@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use barchan_runtime::Limits;
-use barchan_wire::lifecycle::resources;
+use barchan_wire::lifecycle::{Rate, resources};
 
-use crate::api::{Admission, Domain, Guard, Waits};
+use crate::api::{Admission, Domain, Guard, Rates, Waits};
+use crate::audit::Sizes;
 use crate::config::{self, Settings};
 use crate::lifecycle::Rules;
 use crate::lifecycle::state::Spans;
@@ -79,4 +80,29 @@ pub(super) fn keep(settings: &Settings) -> Duration {
 
 pub(super) fn body_wait(settings: &Settings) -> Duration {
     Duration::from_secs(settings.server.body_wait_s.max(1))
+}
+
+/// How many requests keys may make.
+pub(super) fn rates(settings: &Settings) -> Rates {
+    let access = &settings.access;
+    let rate = |per_second: u64, burst: Option<u64>| Rate {
+        per_second,
+        burst: burst.unwrap_or(per_second).max(1),
+    };
+    let tenant = rate(access.tenant_rate_per_s, Some(access.tenant_burst));
+    Rates {
+        admin: access
+            .admin_rate_per_s
+            .map(|it| rate(it, access.admin_burst)),
+        tenant: (tenant.per_second > 0).then_some(tenant),
+    }
+}
+
+/// How large the files of the audit log become.
+pub(super) fn audit_sizes(settings: &Settings) -> Sizes {
+    let size = resources::bytes(&settings.audit.file_size_max);
+    Sizes {
+        file_bytes_max: size.unwrap_or_default(),
+        files_max: settings.audit.files_max,
+    }
 }

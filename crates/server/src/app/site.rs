@@ -6,7 +6,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use barchan_wire::secret::Secret;
-use uuid::Uuid;
+
+use crate::random;
 
 /// Largest file of ours that is read whole, in bytes.
 const SMALL_FILE_BYTES_MAX: u64 = 4096;
@@ -108,6 +109,10 @@ impl Site {
         })
     }
 
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// A file or directory in it.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.dir.join(name)
@@ -134,7 +139,7 @@ impl Site {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(failed("open")(error)),
         }
-        let secret = random_hex();
+        let secret = random::hex();
         self.write_secret(&path, &secret).map_err(failed("write"))?;
         Ok(Secret::new(secret))
     }
@@ -153,14 +158,6 @@ impl Site {
         std::fs::rename(&draft, path)?;
         File::open(&self.dir)?.sync_all()
     }
-}
-
-/// 32 random bytes in hexadecimal digits.
-fn random_hex() -> String {
-    // Each holds 122 random bits; three hold more than 256.
-    let pool: Vec<u8> = (0..3).flat_map(|_| *Uuid::new_v4().as_bytes()).collect();
-    use sha2::Digest;
-    hex::encode(sha2::Sha256::digest(pool))
 }
 
 fn read_small(mut file: &File) -> io::Result<String> {

@@ -62,6 +62,16 @@ pub(super) fn faults(settings: &Settings) -> Vec<Fault> {
             "at most 1024 processes are kept ready",
         ),
         (
+            settings.audit.files_max >= 1,
+            "audit.files_max",
+            "there is at least one file",
+        ),
+        (
+            settings.access.admin_rate_per_s != Some(0),
+            "access.admin_rate_per_s",
+            "leave it out for no limit",
+        ),
+        (
             telemetry::is_level(&settings.log.level),
             "log.level",
             "write error, warn, info, debug or trace, or a filter such as \
@@ -127,6 +137,10 @@ fn amounts(settings: &Settings) -> impl Iterator<Item = Fault> {
         ("limits.default.disk", Some(default.disk.as_str())),
         ("limits.max.memory", max.memory.as_deref()),
         ("limits.max.disk", max.disk.as_deref()),
+        (
+            "audit.file_size_max",
+            Some(settings.audit.file_size_max.as_str()),
+        ),
         (
             "storage.volume_default_size",
             Some(settings.storage.volume_default_size.as_str()),

@@ -28,6 +28,9 @@ fixed! {
     runtime.aliases,
     runtime.spares,
     storage.allowed_host_paths,
+    audit.enabled,
+    audit.file_size_max,
+    audit.files_max,
     log.json,
 }
 

@@ -7,6 +7,7 @@ use barchan_runtime::RuntimeError;
 use barchan_wire::id::SandboxId;
 
 use super::state::Refusal;
+use crate::access::QuotaError;
 use crate::store::StoreError;
 
 /// What the runtime was asked to do.
@@ -97,6 +98,9 @@ pub enum LifecycleError {
          raise it"
     )]
     Full(usize),
+    /// The sandbox is beyond its tenant's quota.
+    #[error(transparent)]
+    Quota(#[from] QuotaError),
     /// No such pool.
     #[error("there is no pool {0}: create it first, or leave extensions.poolRef out")]
     NoPool(String),

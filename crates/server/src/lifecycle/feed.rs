@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::broadcast;
 
+use super::scope::Scope;
 use super::state::{Happening, Record};
 
 /// Changes that are kept for watchers who come back.
@@ -43,8 +44,10 @@ pub struct Watch {
     pub missed: Vec<Change>,
     /// Whether some are not kept any more.
     pub has_gap: bool,
-    /// The changes to come.
+    /// The changes to come, those of others among them.
     pub coming: broadcast::Receiver<Change>,
+    /// Of whose sandboxes the watcher is told.
+    pub scope: Scope,
 }
 
 impl Default for Feed {
@@ -75,7 +78,7 @@ impl Feed {
     }
 
     /// Watches from after a change on, or from now on.
-    pub(super) fn watch(&self, after: Option<u64>) -> Watch {
+    pub(super) fn watch(&self, after: Option<u64>, scope: Scope) -> Watch {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let coming = self.told.subscribe();
         let Some(after) = after else {
@@ -83,15 +86,18 @@ impl Feed {
                 missed: Vec::new(),
                 has_gap: false,
                 coming,
+                scope,
             };
         };
         let first = kept.changes.front().map_or(kept.last + 1, |it| it.number);
-        let missed = kept.changes.iter().filter(|it| it.number > after);
+        let missed = kept.changes.iter();
+        let missed = missed.filter(|it| it.number > after && scope.sees(&it.record));
         Watch {
             missed: missed.cloned().collect(),
             // A number from before the server's last start says nothing about what was missed.
             has_gap: after > kept.last || after + 1 < first,
             coming,
+            scope,
         }
     }
 }
@@ -129,7 +135,7 @@ mod tests {
             (Some(4), kept, true),
             (Some(kept + 6), 0, true),
         ] {
-            let watch = feed.watch(after);
+            let watch = feed.watch(after, Scope::default());
             let count = u64::try_from(watch.missed.len()).unwrap();
             assert_eq!((count, watch.has_gap), (missed, has_gap), "{after:?}");
         }

@@ -7,8 +7,11 @@ use barchan_daemon::clock::{Clock, Now};
 use barchan_wire::id::SandboxId;
 use tokio::sync::{Mutex as TurnMutex, watch};
 
+use crate::access::Tenant;
 use crate::activity::Activity;
 
+use super::error::LifecycleError;
+use super::quota;
 use super::state::{Action, Event, Record, Refusal, Spans, State, step};
 
 /// One sandbox.
@@ -73,16 +76,27 @@ impl Registry {
         lock(&self.0).get(id).map(Arc::clone)
     }
 
-    /// Adds a sandbox unless there are `max` already.
-    pub(super) fn insert(&self, record: Record, max: usize, clock: &Clock) -> Option<Arc<Entry>> {
+    /// Adds a sandbox unless there are `max` already, or it is beyond its tenant's quota. Both are
+    /// counted under the lock under which it is added.
+    pub(super) fn insert(
+        &self,
+        record: Record,
+        max: usize,
+        tenant: Option<&Tenant>,
+        clock: &Clock,
+    ) -> Result<Arc<Entry>, LifecycleError> {
         let mut entries = lock(&self.0);
         if entries.len() >= max {
-            return None;
+            return Err(LifecycleError::Full(max));
+        }
+        if let Some(tenant) = tenant {
+            let usage = quota::usage(entries.values().map(|it| it.record()), &tenant.name);
+            tenant.admit(usage, record.origin().claim)?;
         }
         let id = record.id().clone();
         let entry = Arc::new(Entry::new(record, clock));
         entries.insert(id, Arc::clone(&entry));
-        Some(entry)
+        Ok(entry)
     }
 
     pub(super) fn remove(&self, id: &SandboxId) {

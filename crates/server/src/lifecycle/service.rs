@@ -17,6 +17,7 @@ use barchan_daemon::shutdown::Shutdown;
 use barchan_daemon::tasks::Tasks;
 use barchan_runtime::{Capabilities, Gpus, Hook, Limits, Runtime, RuntimeError, Upstream};
 use barchan_wire::id::SandboxId;
+use barchan_wire::lifecycle::Usage;
 use barchan_wire::secret::Secret;
 
 use super::error::{LifecycleError, Verb};
@@ -24,19 +25,21 @@ use super::expiry::Deadlines;
 use super::feed::{Feed, Watch};
 use super::graves::Graves;
 use super::list::{self, Filter};
+use super::quota;
 use super::registry::{Entry, Registry};
+use super::scope::Scope;
 use pools::Pools;
 
 use super::state::{Action, Event, Origin, Record, Refusal, Spans, State};
 use crate::store::{Kept, Receipt, Slot, Store};
 
-/// All sandboxes of this server, by the rules of one day. Clones are the same.
+/// The sandboxes of this server that somebody sees, by the rules of one day. Clones are the same.
 #[derive(Clone)]
-pub struct Lifecycle(Arc<Shared>, Rules);
+pub struct Lifecycle(Arc<Shared>, Rules, Scope);
 
 struct Shared {
     runtime: Arc<dyn Runtime>,
-    store: Store,
+    store: Arc<Store>,
     clock: Clock,
     tasks: Tasks,
     shutdown: Shutdown,
@@ -90,7 +93,7 @@ pub struct Parts {
     /// What makes sandboxes.
     pub runtime: Arc<dyn Runtime>,
     /// Where records are kept.
-    pub store: Store,
+    pub store: Arc<Store>,
     /// What was kept there.
     pub kept: Kept,
     /// Tells the time.
@@ -131,7 +134,7 @@ impl Lifecycle {
             feed: Feed::default(),
             pools: Pools::default(),
         };
-        let lifecycle = Self(Arc::new(shared), rules);
+        let lifecycle = Self(Arc::new(shared), rules, Scope::default());
         let changes = lifecycle.0.runtime.watch();
         lifecycle.take_up(kept).await?;
         lifecycle.reconcile().await?;
@@ -144,13 +147,31 @@ impl Lifecycle {
     #[must_use]
     pub fn under(&self, rules: Rules) -> Self {
         *self.0.rules.write().unwrap_or_else(PoisonError::into_inner) = rules;
-        Self(Arc::clone(&self.0), rules)
+        Self(Arc::clone(&self.0), rules, self.2.clone())
     }
 
-    /// The same sandboxes by the rules of today.
+    /// Of these sandboxes those that are in a scope. What is made by this is in it, too.
+    #[must_use]
+    pub fn within(&self, scope: Scope) -> Self {
+        Self(Arc::clone(&self.0), self.1, scope)
+    }
+
+    /// Whose sandboxes these are.
+    #[must_use]
+    pub fn scope(&self) -> &Scope {
+        &self.2
+    }
+
+    /// What the sandboxes of a tenant have together.
+    #[must_use]
+    pub fn usage_of(&self, tenant: &str) -> Usage {
+        quota::usage(self.0.registry.records().into_iter(), tenant)
+    }
+
+    /// All sandboxes by the rules of today.
     fn today(&self) -> Self {
         let rules = *self.0.rules.read().unwrap_or_else(PoisonError::into_inner);
-        Self(Arc::clone(&self.0), rules)
+        Self(Arc::clone(&self.0), rules, Scope::default())
     }
 
     async fn take_up(&self, kept: Kept) -> Result<(), LifecycleError> {
@@ -169,8 +190,11 @@ impl Lifecycle {
                 }
                 _ => None,
             };
-            let entry = self.0.registry.insert(record, usize::MAX, &self.0.clock);
-            if let (Some(entry), Some(event)) = (entry, event) {
+            let entry = self
+                .0
+                .registry
+                .insert(record, usize::MAX, None, &self.0.clock);
+            if let (Ok(entry), Some(event)) = (entry, event) {
                 self.change(&entry, event).await?;
             }
         }
@@ -200,7 +224,9 @@ impl Lifecycle {
     /// One page of sandboxes, youngest first, and how many the filter shows in all.
     #[must_use]
     pub fn list(&self, filter: &Filter, page: u64, page_size: u64) -> (Vec<Arc<Record>>, u64) {
-        list::page(self.0.registry.records(), filter, page, page_size)
+        let mut records = self.0.registry.records();
+        records.retain(|record| self.2.sees(record));
+        list::page(records, filter, page, page_size)
     }
 
     /// How a port of a running sandbox is reached.
@@ -258,14 +284,16 @@ impl Lifecycle {
         entry
             .filter(|entry| {
                 let record = entry.record();
-                !record.is_spare() && !matches!(record.state(), State::Removing(_))
+                self.2.sees(&record)
+                    && !record.is_spare()
+                    && !matches!(record.state(), State::Removing(_))
             })
             .ok_or_else(|| self.gone(id))
     }
 
     /// Why there is no such sandbox, as far as is known.
     fn gone(&self, id: &SandboxId) -> LifecycleError {
-        match self.0.graves.get(id) {
+        match self.grave(id) {
             Some(grave) => LifecycleError::Gone {
                 id: id.clone(),
                 standing: standing(&grave),
@@ -274,19 +302,23 @@ impl Lifecycle {
         }
     }
 
+    fn grave(&self, id: &SandboxId) -> Option<Arc<Record>> {
+        self.0.graves.get(id).filter(|grave| self.2.sees(grave))
+    }
+
     /// A sandbox that is there or whose end is still readable.
     ///
     /// # Errors
     /// When nothing is known of it.
     pub fn recall(&self, id: &SandboxId) -> Result<Arc<Record>, LifecycleError> {
-        let known = self.get(id).ok().or_else(|| self.0.graves.get(id));
+        let known = self.get(id).ok().or_else(|| self.grave(id));
         known.ok_or_else(|| LifecycleError::NotFound(id.to_string()))
     }
 
     /// Every change of every sandbox, from after one on or from now on.
     #[must_use]
     pub fn watch_changes(&self, after: Option<u64>) -> Watch {
-        self.0.feed.watch(after)
+        self.0.feed.watch(after, self.2.clone())
     }
 
     /// Applies an event and returns once its record is kept.

@@ -45,6 +45,17 @@ const STEPS: &[M<'static>] = &[
             value TEXT NOT NULL
         ) STRICT, WITHOUT ROWID;",
     ),
+    M::up(
+        "CREATE TABLE api_keys (
+            id TEXT PRIMARY KEY,
+            key TEXT NOT NULL,
+            used_us INTEGER
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE tenants (
+            name TEXT PRIMARY KEY,
+            tenant TEXT NOT NULL
+        ) STRICT, WITHOUT ROWID;",
+    ),
 ];
 
 /// All steps from an empty database to this version.

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use tokio::sync::mpsc;
 
 use super::once::Results;
-use super::{Change, Job, Kept, StoreError, migrate, row};
+use super::{Change, Job, Kept, StoreError, access, migrate, row};
 use crate::lifecycle::KeptPool;
 use crate::lifecycle::state::Record;
 
@@ -96,6 +96,7 @@ pub(super) fn load(database: &mut Connection, boot: &str) -> Result<Kept, StoreE
         records,
         graves,
         pools,
+        access: access::load(database)?,
         host_restarted: before.is_some_and(|before| before != boot),
     })
 }
@@ -195,6 +196,7 @@ fn change(
             .execute("DELETE FROM pools WHERE name = ?1", params![name])
             .map(drop)
             .map_err(failed),
+        Change::Access(change) => access::write(transaction, change),
         Change::Claim(claim, standing) => {
             let found = results.claim(transaction, claim).map_err(failed)?;
             // Nobody else fills it, so it is empty.

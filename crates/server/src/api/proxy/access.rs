@@ -1,7 +1,9 @@
-//! Who may reach a port: whoever has the key, the sandbox's token, or a signature for this port.
+//! Who may reach a port: whoever has a key, the sandbox's token, or a signature for this port. A
+//! tenant's key reaches those of the tenant's sandboxes.
 
 use std::time::Duration;
 
+use barchan_wire::header::API_KEY;
 use barchan_wire::id::SandboxId;
 use barchan_wire::lifecycle::code;
 use http::header::{ACCEPT, CACHE_CONTROL, LOCATION, REFERRER_POLICY, SET_COOKIE};
@@ -10,6 +12,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use super::target::{Form, Signature, Target};
 use super::{cookies, headers};
 use crate::api::errors::Refusal;
+use crate::api::identity::Identity;
 use crate::api::links::{Port, Purpose, Rejected};
 use crate::api::reply::{self, Body};
 use crate::api::{Api, Peer};
@@ -23,29 +26,44 @@ pub(super) enum Pass {
 }
 
 impl Api {
-    /// Lets pass who may. Id and port are told as far as the address has them.
+    /// Lets pass who may, and says who that is. Id and port are told as far as the address has them.
     pub(super) fn admit<B>(
         &self,
         peer: &Peer,
         target: &Target,
         (id, port): (Option<&SandboxId>, Option<u16>),
         request: &Request<B>,
-    ) -> Result<Pass, Refusal> {
+    ) -> Result<(Pass, Identity), Refusal> {
         let named = id.zip(port).map(|(id, port)| Port { id, port });
+        let headers = request.headers();
         let verdict = match (target.signature(), named) {
-            (Some(signature), Some(port)) => self.admit_signed(port, signature, target, request),
+            _ if let Err(wrong) = self.gate.check_secure_access(headers, id) => Err(wrong),
+            (Some(signature), Some(port)) => {
+                match self.admit_signed(port, signature, target, request) {
+                    Ok(pass) => Ok((pass, Identity::Signature)),
+                    // A signature that is none may come with the key.
+                    Err(refusal) => self.known(peer, headers, id).map_err(|_| refusal),
+                }
+            }
             _ => self.admit_known(peer, target, id, named, request),
         };
-        match verdict {
-            Err(_) if peer.is_trusted => Ok(Pass::On),
-            // A signature that is none may come with the key.
-            Err(refusal) if target.signature().is_some() => {
-                let known = self.gate.check_token(request.headers(), id);
-                known.map(|()| Pass::On).map_err(|_| refusal)
+        verdict.map_err(|refusal| self.strangers.answer(peer, &self.clock, refusal))
+    }
+
+    /// Whoever comes over the Unix socket, or has a key or the sandbox's token.
+    fn known(
+        &self,
+        peer: &Peer,
+        headers: &HeaderMap,
+        id: Option<&SandboxId>,
+    ) -> Result<(Pass, Identity), Refusal> {
+        let known = match self.gate.identify_inside(headers, id, self.moment()) {
+            Err(_) if peer.is_trusted && !self.gate.shows_ours(headers, API_KEY) => {
+                Ok(Identity::Local(peer.uid))
             }
-            verdict => verdict,
-        }
-        .map_err(|refusal| self.strangers.answer(peer, &self.clock, refusal))
+            known => known,
+        };
+        known.map(|identity| (Pass::On, identity))
     }
 
     fn admit_signed<B>(
@@ -75,12 +93,9 @@ impl Api {
         id: Option<&SandboxId>,
         named: Option<Port<'_>>,
         request: &Request<B>,
-    ) -> Result<Pass, Refusal> {
-        if peer.is_trusted {
-            return Ok(Pass::On);
-        }
-        let unknown = match self.gate.check_token(request.headers(), id) {
-            Ok(()) => return Ok(Pass::On),
+    ) -> Result<(Pass, Identity), Refusal> {
+        let unknown = match self.known(peer, request.headers(), id) {
+            Ok(known) => return Ok(known),
             Err(unknown) => unknown,
         };
         let Some(port) = named.filter(|_| *target.form() == Form::Host) else {
@@ -95,7 +110,7 @@ impl Api {
                     let message = "pages of other origins may open this one, and not use it";
                     return Err(Refusal::new(403, code::ORIGIN_NOT_ALLOWED, message));
                 }
-                Ok(_) => return Ok(Pass::On),
+                Ok(_) => return Ok((Pass::On, Identity::Signature)),
                 Err(Rejected::Expired) => refusal = rejected(Rejected::Expired),
                 Err(Rejected::Forged) => {}
             }

@@ -120,7 +120,7 @@ impl Target {
     }
 
     /// The port as text; it may be no port at all.
-    pub(super) fn port(&self) -> &str {
+    pub(crate) fn port(&self) -> &str {
         &self.port
     }
 

@@ -8,7 +8,7 @@ use super::{Missing, Mount, Operation};
 /// stands for any text but nothing.
 pub(super) type Route = (Method, Mount, &'static str, Operation);
 
-pub(super) static ROUTES: [Route; 39] = {
+pub(super) static ROUTES: [Route; 48] = {
     use Missing::{Diagnostics, NetworkPolicy, Snapshots, Templates};
     use Mount::{Both, Root, V1};
     use Operation as Op;
@@ -92,5 +92,14 @@ pub(super) static ROUTES: [Route; 39] = {
         (POST, Root, "x/reload", Op::Reload),
         (GET, Root, "x/volumes", Op::ListVolumes),
         (DELETE, Root, "x/volumes/*", Op::RemoveVolume),
+        (GET, Root, "x/keys", Op::ListKeys),
+        (POST, Root, "x/keys", Op::CreateKey),
+        (POST, Root, "x/keys/*/rotate", Op::RotateKey),
+        (DELETE, Root, "x/keys/*", Op::RevokeKey),
+        (GET, Root, "x/tenants", Op::ListTenants),
+        (POST, Root, "x/tenants", Op::CreateTenant),
+        (GET, Root, "x/tenants/*", Op::Tenant),
+        (PUT, Root, "x/tenants/*", Op::ChangeTenant),
+        (DELETE, Root, "x/tenants/*", Op::RemoveTenant),
     ]
 };

@@ -200,7 +200,7 @@ pub(super) static RULES: &[(&str, Rule)] = &[
         Only {
             harmless: |_| false,
             ignored: "",
-            refused: "there are no tenants here: one server has one key",
+            refused: "tenants are made with `barchan tenant create`, and their keys with `barchan key create`",
         },
     ),
     (
@@ -234,7 +234,7 @@ pub(super) static VARIABLES: [(&str, Result<&str, &str>); 7] = [
     ),
     (
         "SANDBOX_TENANTS_CONFIG_PATH",
-        Err("there are no tenants here"),
+        Err("tenants are made with `barchan tenant create`"),
     ),
 ];
 

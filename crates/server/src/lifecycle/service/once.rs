@@ -13,7 +13,7 @@ impl Lifecycle {
     /// returns, unless nothing can begin now.
     ///
     /// # Errors
-    /// When it cannot be kept.
+    /// When it cannot be kept, or a tenant asks for another's.
     pub async fn claim(
         &self,
         id: &SandboxId,
@@ -21,6 +21,9 @@ impl Lifecycle {
         fingerprint: [u8; 32],
         may_begin: bool,
     ) -> Result<Standing, LifecycleError> {
+        if self.2.tenant().is_some() {
+            self.recall(id)?;
+        }
         let slot = self.0.store.slot().await?;
         let claimed = slot.claim(Claim {
             sandbox: id.to_string(),

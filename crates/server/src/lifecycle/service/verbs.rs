@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::{Draft, Lifecycle, standing};
+use crate::access::Claim;
 use crate::lifecycle::error::{LifecycleError, Verb};
 use crate::lifecycle::registry::Entry;
 use crate::lifecycle::state::{Event, Record, State, Volume};
@@ -31,7 +32,7 @@ impl Lifecycle {
         }
         let now = self.0.clock.now();
         let Draft {
-            origin,
+            mut origin,
             metadata,
             timeout_s,
             env,
@@ -67,13 +68,16 @@ impl Lifecycle {
             volumes: origin.volumes.iter().map(Volume::plan).collect(),
             gpus,
         };
+        let tenant = self.2.tenant();
+        origin.tenant = tenant.map(|tenant| tenant.name.clone());
+        origin.claim = Claim {
+            cpu_millis: plan.limits.cpu_millis,
+            memory_bytes: plan.limits.memory_bytes,
+            disk_bytes: plan.limits.disk_bytes,
+        };
         let record = Record::new(id, origin, metadata, expires_at, now);
-        let max = self.1.sandboxes_max;
-        let entry = self
-            .0
-            .registry
-            .insert(record, max, &self.0.clock)
-            .ok_or(LifecycleError::Full(max))?;
+        let (max, clock) = (self.1.sandboxes_max, &self.0.clock);
+        let entry = self.0.registry.insert(record, max, tenant, clock)?;
         let (answer, answered) = oneshot::channel();
         let this = self.clone();
         self.0.tasks.spawn(async move {

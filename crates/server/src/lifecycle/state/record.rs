@@ -9,6 +9,8 @@ use barchan_wire::lifecycle::Time;
 use serde::{Deserialize, Serialize};
 
 use super::history::HAPPENINGS_MAX;
+use crate::access::Claim;
+
 use super::{End, Event, Happened, Happening, Spans, State, Volume};
 
 /// Shortest time to the next look at an idle sandbox in which something may be at work.
@@ -68,6 +70,12 @@ pub struct Origin {
     /// The pool that it was made for.
     #[serde(default)]
     pub pool: Option<String>,
+    /// The tenant whose it is; nobody's but the operator's without one.
+    #[serde(default)]
+    pub tenant: Option<String>,
+    /// What it takes of its tenant's quota.
+    #[serde(default)]
+    pub claim: Claim,
     /// What it mounts, what others are mounted on first.
     #[serde(default)]
     pub volumes: Vec<Volume>,

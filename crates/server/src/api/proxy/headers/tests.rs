@@ -10,6 +10,7 @@ pub(super) fn peer() -> Peer {
     Peer {
         is_trusted: false,
         address: HeaderValue::from_static("192.0.2.7"),
+        uid: None,
         ip: None,
         place,
     }

@@ -1,0 +1,272 @@
+//! What admins do with keys and tenants.
+
+use std::sync::Arc;
+
+use barchan_wire::lifecycle::{
+    CreateKey, CreateTenant, KeyReport, NewKey, Role, TenantReport, TenantTerms, Time, Usage,
+};
+use barchan_wire::secret::Secret;
+
+use super::Access;
+use super::error::{AccessError, shown};
+use super::key::{ID_DIGITS, Key};
+use super::table::{Entry, Life, Table};
+use super::tenant::Tenant;
+use crate::random;
+
+/// Most keys and most tenants of a server.
+const KEYS_MAX: usize = 10_000;
+const TENANTS_MAX: usize = 10_000;
+
+impl Access {
+    /// All keys, the oldest first.
+    #[must_use]
+    pub fn list_keys(&self) -> Vec<KeyReport> {
+        let now = self.now();
+        let mut keys: Vec<KeyReport> = {
+            let table = self.0.keys.read();
+            table.keys.values().map(|entry| entry.report(now)).collect()
+        };
+        keys.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+        keys
+    }
+
+    /// Makes a key. It is shown in this answer, and never again.
+    ///
+    /// # Errors
+    /// When its tenant does not exist, it would be expired, there are too many, or it cannot be
+    /// kept.
+    pub async fn create_key(&self, asked: CreateKey) -> Result<NewKey, AccessError> {
+        self.in_turn(async move |this: Self| {
+            let now = this.now();
+            if asked.expires_at.is_some_and(|at| at <= now) {
+                return Err(AccessError::Past);
+            }
+            let id = {
+                let table = this.0.keys.read();
+                if let Some(name) = &asked.tenant {
+                    table.tenant(name)?;
+                }
+                room("keys", table.keys.len(), KEYS_MAX)?;
+                table.new_id()
+            };
+            let (key, text) = Key::made(id, &random::hex(), asked, now);
+            let life = Arc::new(Life::new(None));
+            this.put(key, life, text, now).await
+        })
+        .await
+    }
+
+    /// Replaces the secret part of a key. The old one works on for so many seconds.
+    ///
+    /// # Errors
+    /// When there is no such key, or the change cannot be kept.
+    pub async fn rotate_key(&self, id: String, grace_s: u64) -> Result<NewKey, AccessError> {
+        self.in_turn(async move |this: Self| {
+            let now = this.now();
+            let entry = this.0.keys.read().key(&id)?;
+            let (key, text) = entry.key.rotated(&random::hex(), grace_s, now);
+            let made = this.put(key, Arc::clone(&entry.life), text, now).await;
+            this.announce();
+            made
+        })
+        .await
+    }
+
+    /// Takes a key away. From this answer on it opens nothing.
+    ///
+    /// # Errors
+    /// When there is no such key, or the change cannot be kept.
+    pub async fn revoke_key(&self, id: String) -> Result<(), AccessError> {
+        self.in_turn(async move |this: Self| {
+            this.0.keys.read().key(&id)?;
+            this.0.store.slot().await?.remove_key(&id).kept().await?;
+            this.0.keys.write().keys.remove(&id);
+            this.announce();
+            Ok(())
+        })
+        .await
+    }
+
+    async fn put(
+        &self,
+        key: Key,
+        life: Arc<Life>,
+        text: Secret,
+        now: Time,
+    ) -> Result<NewKey, AccessError> {
+        self.0.store.slot().await?.put_key(&key).kept().await?;
+        let entry = Arc::new(Entry { key, life });
+        let report = entry.report(now);
+        let mut table = self.0.keys.write();
+        table.keys.insert(entry.key.id.clone(), entry);
+        Ok(NewKey { report, key: text })
+    }
+
+    /// All tenants by name, and how many keys each has. What they use is told by `usage`.
+    #[must_use]
+    pub fn list_tenants(&self, usage: impl Fn(&str) -> Usage) -> Vec<TenantReport> {
+        let table = self.0.keys.read();
+        let report = |tenant: &Arc<Tenant>| table.report(tenant, usage(&tenant.name));
+        table.tenants.values().map(report).collect()
+    }
+
+    /// One tenant.
+    ///
+    /// # Errors
+    /// When there is none of this name.
+    pub fn tenant(&self, name: &str, usage: Usage) -> Result<TenantReport, AccessError> {
+        let table = self.0.keys.read();
+        let tenant = table.tenant(name)?;
+        Ok(table.report(&tenant, usage))
+    }
+
+    /// Makes a tenant.
+    ///
+    /// # Errors
+    /// When there is one of this name, there are too many, or it cannot be kept.
+    pub async fn create_tenant(&self, asked: CreateTenant) -> Result<(), AccessError> {
+        self.in_turn(async move |this: Self| {
+            {
+                let table = this.0.keys.read();
+                if table.tenants.contains_key(&asked.name) {
+                    return Err(AccessError::TenantExists(asked.name));
+                }
+                room("tenants", table.tenants.len(), TENANTS_MAX)?;
+            }
+            this.put_tenant(Tenant {
+                name: asked.name,
+                terms: asked.terms,
+                created_at: this.now(),
+            })
+            .await
+        })
+        .await
+    }
+
+    /// Replaces what holds for a tenant. Sandboxes that are beyond it stay.
+    ///
+    /// # Errors
+    /// When there is none of this name, or the change cannot be kept.
+    pub async fn change_tenant(&self, name: String, terms: TenantTerms) -> Result<(), AccessError> {
+        self.in_turn(async move |this: Self| {
+            let before = this.0.keys.read().tenant(&name)?;
+            let tenant = Tenant {
+                terms,
+                ..Tenant::clone(&before)
+            };
+            this.put_tenant(tenant).await
+        })
+        .await
+    }
+
+    async fn put_tenant(&self, tenant: Tenant) -> Result<(), AccessError> {
+        self.0
+            .store
+            .slot()
+            .await?
+            .put_tenant(&tenant)
+            .kept()
+            .await?;
+        let mut table = self.0.keys.write();
+        table.tenants.insert(tenant.name.clone(), Arc::new(tenant));
+        Ok(())
+    }
+
+    /// Removes a tenant that has no keys and no sandboxes.
+    ///
+    /// # Errors
+    /// When there is none of this name, when it has some, or when the change cannot be kept.
+    pub async fn remove_tenant(
+        &self,
+        name: String,
+        usage: impl FnOnce(&str) -> Usage + Send + 'static,
+    ) -> Result<(), AccessError> {
+        self.in_turn(async move |this: Self| {
+            {
+                let table = this.0.keys.read();
+                table.tenant(&name)?;
+                let keys = table.keys_of(&name);
+                if keys > 0 {
+                    return Err(AccessError::HasKeys { tenant: name, keys });
+                }
+            }
+            // Without a key nobody makes sandboxes for it any more.
+            let sandboxes = usage(&name).sandboxes;
+            if sandboxes > 0 {
+                let tenant = name;
+                return Err(AccessError::HasSandboxes { tenant, sandboxes });
+            }
+            let slot = this.0.store.slot().await?;
+            slot.remove_tenant(&name).kept().await?;
+            this.0.keys.write().tenants.remove(&name);
+            Ok(())
+        })
+        .await
+    }
+}
+
+impl Table {
+    fn key(&self, id: &str) -> Result<Arc<Entry>, AccessError> {
+        let entry = self.keys.get(id).cloned();
+        entry.ok_or_else(|| AccessError::NoKey(shown(id)))
+    }
+
+    fn tenant(&self, name: &str) -> Result<Arc<Tenant>, AccessError> {
+        let tenant = self.tenants.get(name).cloned();
+        tenant.ok_or_else(|| AccessError::NoTenant(shown(name)))
+    }
+
+    fn keys_of(&self, tenant: &str) -> usize {
+        let is_theirs = |entry: &&Arc<Entry>| entry.key.tenant.as_deref() == Some(tenant);
+        self.keys.values().filter(is_theirs).count()
+    }
+
+    fn report(&self, tenant: &Tenant, usage: Usage) -> TenantReport {
+        TenantReport {
+            name: tenant.name.clone(),
+            terms: tenant.terms,
+            usage,
+            keys: self.keys_of(&tenant.name) as u64,
+            created_at: tenant.created_at,
+        }
+    }
+
+    /// An id that no key has.
+    fn new_id(&self) -> String {
+        loop {
+            let mut id = random::hex();
+            id.truncate(ID_DIGITS);
+            if !self.keys.contains_key(&id) {
+                return id;
+            }
+        }
+    }
+}
+
+impl Entry {
+    fn report(&self, now: Time) -> KeyReport {
+        let key = &self.key;
+        KeyReport {
+            id: key.id.clone(),
+            label: key.label.clone(),
+            role: match key.tenant {
+                Some(_) => Role::Tenant,
+                None => Role::Admin,
+            },
+            tenant: key.tenant.clone(),
+            created_at: key.created_at,
+            expires_at: key.expires_at,
+            last_used_at: self.life.used_at(),
+            rotated_at: key.rotated_at,
+            previous_until: key.previous_until(now),
+        }
+    }
+}
+
+fn room(what: &'static str, count: usize, max: usize) -> Result<(), AccessError> {
+    match count < max {
+        true => Ok(()),
+        false => Err(AccessError::TooMany { what, count }),
+    }
+}

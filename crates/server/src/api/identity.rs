@@ -1,0 +1,169 @@
+//! Who asks: whose key came along, and how often it may.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use barchan_wire::header::API_KEY;
+use barchan_wire::lifecycle::{Rate, Time, code};
+use http::HeaderMap;
+
+use super::errors::Refusal;
+use super::{Api, Peer};
+use crate::access::{Access, Bucket, Holder, Tenant};
+use crate::audit::Actor;
+use crate::lifecycle::Scope;
+
+/// Who asks.
+#[derive(Debug, Clone)]
+pub(crate) enum Identity {
+    /// Somebody without a credential that is known.
+    Nobody,
+    /// Anybody: no key is asked for.
+    Anyone,
+    /// Whoever has the key of the settings, which has this mark.
+    Operator(u64),
+    /// A user whom the kernel vouches for.
+    Local(Option<u32>),
+    /// Whoever has one of the keys.
+    Holder(Holder),
+    /// Whoever has a sandbox's token.
+    Token,
+    /// Whoever has a signed address, or the cookie that it was exchanged for.
+    Signature,
+}
+
+/// How many requests keys may make, as far as nothing else is said of one.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Rates {
+    /// The settings' key and keys of admins; without one, as many as they like.
+    pub(crate) admin: Option<Rate>,
+    /// Keys of tenants.
+    pub(crate) tenant: Option<Rate>,
+}
+
+/// Counts the requests with the settings' key.
+#[derive(Debug, Default)]
+pub(crate) struct OperatorPace(Mutex<Bucket>);
+
+impl Identity {
+    /// The tenant whose things alone are to be seen.
+    pub(super) fn tenant(&self) -> Option<&Arc<Tenant>> {
+        match self {
+            Self::Holder(holder) => holder.tenant(),
+            _ => None,
+        }
+    }
+
+    /// Whether what somebody showed would still let them in.
+    pub(super) fn is_good(&self, access: &Access, now: Time) -> bool {
+        match self {
+            Self::Holder(holder) => access.keys().holds(holder, now),
+            Self::Operator(mark) => access.operator() == Some(*mark),
+            Self::Anyone => access.operator().is_none(),
+            Self::Nobody | Self::Local(_) | Self::Token | Self::Signature => true,
+        }
+    }
+
+    /// As the audit log shows it.
+    pub(super) fn actor(&self) -> Actor {
+        let kind = match self {
+            Self::Nobody => "nobody",
+            Self::Anyone => "open",
+            Self::Operator(_) => "settings_key",
+            Self::Local(_) => "socket",
+            Self::Holder(_) => "key",
+            Self::Token => "token",
+            Self::Signature => "signature",
+        };
+        let mut actor = Actor {
+            kind: kind.to_owned(),
+            ..Actor::default()
+        };
+        match self {
+            Self::Local(uid) => actor.uid = *uid,
+            Self::Holder(holder) => {
+                actor.key = Some(holder.id().to_owned());
+                actor.label = Some(holder.label().to_owned());
+                actor.tenant = holder.tenant().map(|tenant| tenant.name.clone());
+            }
+            _ => {}
+        }
+        actor
+    }
+}
+
+impl Api {
+    /// Who sends a request to one of the API's routes.
+    pub(super) fn identify(&self, peer: &Peer, headers: &HeaderMap) -> Result<Identity, Refusal> {
+        match self.gate.identify(headers, self.moment()) {
+            Ok(identity) => Ok(identity),
+            // The kernel knows its user. Who shows one of our keys all the same is taken at it.
+            Err(_) if peer.is_trusted && !self.gate.shows_ours(headers, API_KEY) => {
+                Ok(Identity::Local(peer.uid))
+            }
+            Err(refusal) => Err(self.strangers.answer(peer, &self.clock, refusal)),
+        }
+        .map(|identity| match identity {
+            // No key is asked for there, whatever was sent.
+            Identity::Anyone | Identity::Operator(_) if peer.is_trusted => {
+                Identity::Local(peer.uid)
+            }
+            identity => identity,
+        })
+    }
+
+    /// Counts a request of somebody, unless it is one too many.
+    pub(super) fn pace(&self, identity: &Identity) -> Result<(), Refusal> {
+        let now = self.clock.now().uptime;
+        let (rate, taken): (_, &dyn Fn(Rate) -> Result<(), Duration>) = match identity {
+            Identity::Holder(holder) => {
+                let rate = match holder.tenant() {
+                    Some(tenant) => tenant.terms.rate.or(self.rates.tenant),
+                    None => self.rates.admin,
+                };
+                (rate, &|rate| holder.pace(rate, now))
+            }
+            Identity::Operator(_) => (self.rates.admin, &|rate| self.operator.pace(rate, now)),
+            _ => return Ok(()),
+        };
+        rate.map_or(Ok(()), taken).map_err(|wait| {
+            let seconds = wait.as_secs().saturating_add(1);
+            let message = format!(
+                "this key makes more requests than its rate allows: wait {seconds} s, and send \
+                 fewer at once"
+            );
+            Refusal::new(429, code::RATE_LIMITED, message).retry_after(seconds)
+        })
+    }
+
+    /// The same server as somebody may see it.
+    pub(super) fn seen_by(self: &Arc<Self>, identity: &Identity) -> Arc<Self> {
+        let Some(tenant) = identity.tenant() else {
+            return Arc::clone(self);
+        };
+        let scope = Scope::of(Some(Arc::clone(tenant)));
+        Arc::new(Self {
+            lifecycle: self.lifecycle.within(scope),
+            ..Self::clone(self)
+        })
+    }
+
+    /// Whether this is the server as a tenant sees it.
+    pub(super) fn is_tenants(&self) -> bool {
+        self.lifecycle.scope().tenant().is_some()
+    }
+
+    /// The moment by the calendar.
+    pub(super) fn moment(&self) -> Time {
+        Time::new(self.clock.now().wall)
+    }
+}
+
+impl OperatorPace {
+    fn pace(&self, rate: Rate, now: Duration) -> Result<(), Duration> {
+        let bucket = self.0.lock();
+        bucket
+            .unwrap_or_else(PoisonError::into_inner)
+            .take(rate, now)
+    }
+}
