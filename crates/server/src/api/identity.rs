@@ -127,7 +127,8 @@ impl Api {
             _ => return Ok(()),
         };
         rate.map_or(Ok(()), taken).map_err(|wait| {
-            let seconds = wait.as_secs().saturating_add(1);
+            let seconds = wait.as_millis().div_ceil(1000);
+            let seconds = u64::try_from(seconds).unwrap_or(u64::MAX).max(1);
             let message = format!(
                 "this key makes more requests than its rate allows: wait {seconds} s, and send \
                  fewer at once"

@@ -98,8 +98,12 @@ impl Live {
         let read = tokio::task::spawn_blocking(move || this.next()).await;
         let (next, report) = read.unwrap_or(Err(SettingsError::Fixed))?;
         let next = Arc::new(next);
-        *self.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&next);
-        next.api.access.operator_is(next.api.gate.mark());
+        {
+            let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
+            *now = Arc::clone(&next);
+            // Nobody goes by the next settings before their key is known, or the other way round.
+            next.api.access.operator_is(next.api.gate.mark());
+        }
         let changed = report.changed.join(" ");
         tracing::info!(revision = report.revision, changed, "settings read again");
         for key in &report.needs_restart {

@@ -276,3 +276,50 @@ async fn ends_are_kept_and_a_new_run_of_the_host_is_noticed() {
     let (_store, kept) = Store::open(&place.path(), "another").unwrap();
     assert!(kept.graves.is_empty() && kept.host_restarted);
 }
+
+#[tokio::test]
+async fn keys_and_tenants_are_read_back_and_a_late_use_brings_no_key_back() {
+    use crate::access::{Key, Tenant};
+    use barchan_wire::lifecycle::{CreateKey, Role, Time};
+    let place = Place::new();
+    let (store, first) = Store::open(&place.path(), BOOT).unwrap();
+    assert!(first.access.keys.is_empty() && first.access.tenants.is_empty());
+    let now = Time::from_micros(0).unwrap();
+    let key = |id: &str| {
+        let asked = CreateKey {
+            label: "l".to_owned(),
+            tenant: Some("a".to_owned()),
+            role: Role::Tenant,
+            expires_at: None,
+        };
+        Key::made(id.to_owned(), "secret", asked, now).0
+    };
+    let tenant = |name: &str| Tenant {
+        name: name.to_owned(),
+        terms: barchan_wire::lifecycle::TenantTerms::default(),
+        created_at: now,
+    };
+    let slot = async || store.slot().await.unwrap();
+    for id in ["0123456789ab", "0123456789ac"] {
+        slot().await.put_key(&key(id)).kept().await.unwrap();
+    }
+    for name in ["a", "b"] {
+        slot().await.put_tenant(&tenant(name)).kept().await.unwrap();
+    }
+    slot().await.remove_tenant("b").kept().await.unwrap();
+    slot()
+        .await
+        .remove_key("0123456789ac")
+        .kept()
+        .await
+        .unwrap();
+    let uses = vec![
+        ("0123456789ab".to_owned(), 7),
+        ("0123456789ac".to_owned(), 7),
+    ];
+    slot().await.use_keys(uses).kept().await.unwrap();
+    drop(store);
+    let (_store, kept) = Store::open(&place.path(), BOOT).unwrap();
+    assert_eq!(kept.access.keys, [(key("0123456789ab"), Some(7))]);
+    assert_eq!(kept.access.tenants, [tenant("a")]);
+}

@@ -3,23 +3,28 @@
 #![cfg(test)]
 
 mod access;
+mod audit;
 mod browser;
 mod create;
 mod endpoints;
 mod flow;
 mod guest;
 mod hostile;
+mod keys;
 mod lifecycle;
 mod model;
 mod once;
 mod pools;
 mod proxy;
+mod quotas;
 mod reload;
 mod removal;
 mod report;
 mod restart;
+mod rights;
 mod signed;
 mod socket;
+mod tenancy;
 mod two;
 mod volumes;
 mod world;

@@ -176,6 +176,26 @@ impl World {
         self.home.path().join("state")
     }
 
+    /// Every file of the state directory, by its path there.
+    pub(crate) fn state_files(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let mut folders = vec![self.state_dir()];
+        let mut files = Vec::new();
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                match path.metadata().unwrap() {
+                    found if found.is_dir() => folders.push(path),
+                    found if found.is_file() => {
+                        let bytes = std::fs::read(&path).unwrap();
+                        files.push((path, bytes));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        files
+    }
+
     pub(crate) fn address(&self) -> SocketAddr {
         self.server.as_ref().unwrap().address
     }

@@ -1,0 +1,465 @@
+//! Every operation, and who may do it. One that is not in the table fails the test.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::guest;
+use crate::world::{Call, Set, World, request};
+
+/// What a row's path names.
+#[derive(Clone, Copy, PartialEq)]
+enum Names {
+    Nothing,
+    /// A sandbox of the tenant.
+    Sandbox,
+    /// A thing that the admin has made for the row.
+    Made(&'static str),
+}
+use Names::{Made, Nothing, Sandbox};
+
+/// An operation, what it names, its body, and what the owning tenant, another tenant and an admin
+/// are answered.
+type Row = (&'static str, Names, Value, [&'static str; 3]);
+
+const GONE: &str = "404 DOCKER::SANDBOX_NOT_FOUND";
+const ADMIN: &str = "403 ADMIN_ONLY";
+const SNAPSHOT: &str = "501 SNAPSHOT::NOT_IMPLEMENTED";
+const TEMPLATE: &str = "501 FSB::API_NOT_SUPPORTED";
+const DIAGNOSTICS: &str = "501 DIAGNOSTICS_NOT_IMPLEMENTED";
+const POLICY: &str = "502 BACKEND_CONNECTION_FAILED";
+/// The world's clock stands before it.
+const LATER: &str = "2100-01-01T00:00:00Z";
+
+fn rows() -> Vec<Row> {
+    let none = Value::Null;
+    let pool = json!({
+        "name": "made", "template": {"spec": {"containers": [{"image": "host"}]}},
+        "capacitySpec": {"bufferMin": 0, "bufferMax": 0, "poolMin": 0, "poolMax": 0},
+    });
+    let capacity = json!({ "capacitySpec": pool["capacitySpec"] });
+    vec![
+        ("GET /health", Nothing, none.clone(), ["200", "200", "200"]),
+        ("GET /version", Nothing, none.clone(), ["200", "200", "200"]),
+        (
+            "POST /v1/sandboxes",
+            Nothing,
+            request(&json!({})),
+            ["202", "202", "202"],
+        ),
+        (
+            "GET /v1/sandboxes",
+            Nothing,
+            none.clone(),
+            ["200", "200", "200"],
+        ),
+        (
+            "GET /v1/sandboxes/*",
+            Sandbox,
+            none.clone(),
+            ["200", GONE, "200"],
+        ),
+        (
+            "DELETE /v1/sandboxes/*",
+            Sandbox,
+            none.clone(),
+            ["204", GONE, "204"],
+        ),
+        (
+            "PATCH /v1/sandboxes/*/metadata",
+            Sandbox,
+            json!({"a": "b"}),
+            ["200", GONE, "200"],
+        ),
+        (
+            "POST /v1/sandboxes/*/pause",
+            Sandbox,
+            none.clone(),
+            ["202", GONE, "202"],
+        ),
+        (
+            "POST /v1/sandboxes/*/resume",
+            Sandbox,
+            none.clone(),
+            [
+                "409 DOCKER::SANDBOX_NOT_PAUSED",
+                GONE,
+                "409 DOCKER::SANDBOX_NOT_PAUSED",
+            ],
+        ),
+        (
+            "POST /v1/sandboxes/*/renew-expiration",
+            Sandbox,
+            json!({"expiresAt": LATER}),
+            ["200", GONE, "200"],
+        ),
+        (
+            "GET /v1/sandboxes/*/endpoints/80",
+            Sandbox,
+            none.clone(),
+            ["200", GONE, "200"],
+        ),
+        (
+            "GET /v1/sandboxes/*/diagnostics/logs",
+            Sandbox,
+            none.clone(),
+            ["200", GONE, "200"],
+        ),
+        (
+            "GET /v1/sandboxes/*/diagnostics/events",
+            Sandbox,
+            none.clone(),
+            [DIAGNOSTICS; 3],
+        ),
+        (
+            "GET /v1/sandboxes/*/diagnostics/inspect",
+            Sandbox,
+            none.clone(),
+            [DIAGNOSTICS; 3],
+        ),
+        (
+            "GET /v1/sandboxes/*/diagnostics/summary",
+            Sandbox,
+            none.clone(),
+            [DIAGNOSTICS; 3],
+        ),
+        (
+            "GET /v1/sandboxes/*/networkpolicy",
+            Sandbox,
+            none.clone(),
+            [POLICY, GONE, POLICY],
+        ),
+        (
+            "PUT /v1/sandboxes/*/networkpolicy",
+            Sandbox,
+            none.clone(),
+            [POLICY, GONE, POLICY],
+        ),
+        (
+            "PATCH /v1/sandboxes/*/networkpolicy",
+            Sandbox,
+            none.clone(),
+            [POLICY, GONE, POLICY],
+        ),
+        (
+            "DELETE /v1/sandboxes/*/networkpolicy",
+            Sandbox,
+            none.clone(),
+            [POLICY, GONE, POLICY],
+        ),
+        (
+            "POST /v1/sandboxes/*/snapshots",
+            Sandbox,
+            none.clone(),
+            [SNAPSHOT; 3],
+        ),
+        ("GET /v1/snapshots", Nothing, none.clone(), [SNAPSHOT; 3]),
+        ("GET /v1/snapshots/*", Sandbox, none.clone(), [SNAPSHOT; 3]),
+        (
+            "DELETE /v1/snapshots/*",
+            Sandbox,
+            none.clone(),
+            [SNAPSHOT; 3],
+        ),
+        ("POST /v1/pools", Nothing, pool, [ADMIN, ADMIN, "201"]),
+        (
+            "GET /v1/pools",
+            Nothing,
+            none.clone(),
+            [ADMIN, ADMIN, "200"],
+        ),
+        (
+            "GET /v1/pools/*",
+            Made("pool"),
+            none.clone(),
+            [ADMIN, ADMIN, "200"],
+        ),
+        (
+            "PUT /v1/pools/*",
+            Made("pool"),
+            capacity,
+            [ADMIN, ADMIN, "200"],
+        ),
+        (
+            "DELETE /v1/pools/*",
+            Made("pool"),
+            none.clone(),
+            [ADMIN, ADMIN, "204"],
+        ),
+        ("POST /v1/templates", Nothing, none.clone(), [TEMPLATE; 3]),
+        ("GET /v1/templates", Nothing, none.clone(), [TEMPLATE; 3]),
+        ("GET /v1/templates/*", Sandbox, none.clone(), [TEMPLATE; 3]),
+        (
+            "DELETE /v1/templates/*",
+            Sandbox,
+            none.clone(),
+            [TEMPLATE; 3],
+        ),
+        (
+            "POST /v1/metrics/events",
+            Nothing,
+            json!({
+                "event_type": "sandbox.create", "timestamp": LATER, "success": true,
+                "create_duration_ms": 5,
+            }),
+            ["204", "204", "204"],
+        ),
+        (
+            "GET /x/sandboxes/*",
+            Sandbox,
+            none.clone(),
+            ["200", GONE, "200"],
+        ),
+        (
+            "GET /x/events",
+            Nothing,
+            none.clone(),
+            ["200", "200", "200"],
+        ),
+        (
+            "POST /x/reload",
+            Nothing,
+            none.clone(),
+            [ADMIN, ADMIN, "200"],
+        ),
+        (
+            "GET /x/volumes",
+            Nothing,
+            none.clone(),
+            ["200", "200", "200"],
+        ),
+        (
+            "DELETE /x/volumes/*",
+            Made("volume"),
+            none.clone(),
+            [
+                "204",
+                "404 VOLUME::PVC_NOT_FOUND",
+                "404 VOLUME::PVC_NOT_FOUND",
+            ],
+        ),
+        ("GET /x/keys", Nothing, none.clone(), [ADMIN, ADMIN, "200"]),
+        (
+            "POST /x/keys",
+            Nothing,
+            json!({"label": "l"}),
+            [ADMIN, ADMIN, "201"],
+        ),
+        (
+            "POST /x/keys/*/rotate",
+            Made("key"),
+            none.clone(),
+            [ADMIN, ADMIN, "200"],
+        ),
+        (
+            "DELETE /x/keys/*",
+            Made("key"),
+            none.clone(),
+            [ADMIN, ADMIN, "204"],
+        ),
+        (
+            "GET /x/tenants",
+            Nothing,
+            none.clone(),
+            [ADMIN, ADMIN, "200"],
+        ),
+        (
+            "POST /x/tenants",
+            Nothing,
+            json!({"name": "made"}),
+            [ADMIN, ADMIN, "201"],
+        ),
+        (
+            "GET /x/tenants/*",
+            Made("tenant"),
+            none.clone(),
+            [ADMIN, ADMIN, "200"],
+        ),
+        (
+            "PUT /x/tenants/*",
+            Made("tenant"),
+            json!({}),
+            [ADMIN, ADMIN, "200"],
+        ),
+        (
+            "DELETE /x/tenants/*",
+            Made("tenant"),
+            none,
+            [ADMIN, ADMIN, "204"],
+        ),
+    ]
+}
+
+/// Makes what a row names, and gives its name. `number` tells rows apart.
+async fn make(world: &World, what: &str, number: usize) -> String {
+    let name = format!("{what}-{number}");
+    match what {
+        "key" => return world.new_key(&json!({"label": "l"})).await.0,
+        "tenant" => {
+            let body = json!({ "name": name });
+            let made = world.call("POST", "/x/tenants").json(&body).send().await;
+            assert_eq!(made.status, 201, "{made:?}");
+        }
+        "pool" => {
+            let body = json!({
+                "name": name, "template": {"spec": {"containers": [{"image": "host"}]}},
+                "capacitySpec": {"bufferMin": 0, "bufferMax": 0, "poolMin": 0, "poolMax": 0},
+            });
+            let made = world.call("POST", "/v1/pools").json(&body).send().await;
+            assert_eq!(made.status, 201, "{made:?}");
+        }
+        _ => {
+            let claim = json!({"claimName": format!("a--{name}"), "storage": "16Mi"});
+            let volume = json!({"name": "v", "mountPath": "/m", "pvc": claim});
+            let maker = world.sandbox_with(&json!({ "volumes": [volume] })).await;
+            let path = format!("/v1/sandboxes/{maker}");
+            assert_eq!(world.call("DELETE", &path).send().await.status, 204);
+        }
+    }
+    name
+}
+
+async fn code(call: Call) -> String {
+    let mut begun = call.begin().await;
+    let status = begun.response.status().as_u16();
+    // A stream of events has no end.
+    if status < 400 {
+        return status.to_string();
+    }
+    let mut body = Vec::new();
+    while let Some(piece) = begun.piece().await {
+        body.extend_from_slice(&piece);
+    }
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let code = body["code"].as_str().unwrap_or_default();
+    format!("{status} {code}").trim().to_owned()
+}
+
+#[tokio::test]
+async fn every_operation_is_for_whom_the_table_says() {
+    let world = World::with(&Set::settings("")).await;
+    let own = world.tenant("a", &json!({})).await;
+    let other = world.tenant("b", &json!({})).await;
+    let admin = world.new_key(&json!({"label": "admin"})).await.1;
+    let soon = json!({"label": "short", "tenant": "a", "expiresAt": 1_900_000_001});
+    let expired = world.new_key(&soon).await.1;
+    let (id, revoked) = world
+        .new_key(&json!({"label": "gone", "tenant": "a"}))
+        .await;
+    let path = format!("/x/keys/{id}");
+    assert_eq!(world.call("DELETE", &path).send().await.status, 204);
+    let end = if own.ends_with('0') { '1' } else { '0' };
+    let nearly = format!("{}{end}", &own[..own.len() - 1]);
+    let rows = rows();
+    for (number, (route, names, body, expected)) in rows.iter().enumerate() {
+        world.hand.advance(Duration::from_secs(2));
+        let (method, pattern) = route.split_once(' ').unwrap();
+        let mut name = match names {
+            Nothing => String::new(),
+            Sandbox => world.sandbox_of(&own).await.to_string(),
+            Made(what) => make(&world, what, number).await,
+        };
+        let call = |name: &str| {
+            let call = world.bare(method, &pattern.replacen('*', name, 1));
+            match body {
+                Value::Null => call,
+                body => call.json(body),
+            }
+        };
+        if !matches!(pattern, "/health" | "/version") {
+            for (key, expected) in [
+                (None, "401 MISSING_API_KEY"),
+                (Some("guessed-by-somebody"), "401 INVALID_API_KEY"),
+                (Some(nearly.as_str()), "401 INVALID_API_KEY"),
+                (Some(expired.as_str()), "401 API_KEY_EXPIRED"),
+                (Some(revoked.as_str()), "401 INVALID_API_KEY"),
+            ] {
+                let mut call = call(&name);
+                if let Some(key) = key {
+                    call = call.header("open-sandbox-api-key", key);
+                }
+                assert_eq!(code(call).await, expected, "{route} with {key:?}");
+            }
+        }
+        for (who, key, expected) in [
+            ("another tenant", &other, expected[1]),
+            ("the tenant", &own, expected[0]),
+            ("an admin", &admin, expected[2]),
+        ] {
+            let found = code(call(&name).header("open-sandbox-api-key", key)).await;
+            assert_eq!(found, expected, "{route} for {who}");
+            if who == "the tenant" && *names == Sandbox {
+                name = world.sandbox_of(&own).await.to_string();
+            }
+        }
+    }
+    let placed: BTreeSet<String> = rows
+        .iter()
+        .map(|(route, ..)| route.replace("endpoints/80", "endpoints/*"))
+        .collect();
+    let served = barchan_server::routes().map(|(method, path)| format!("{method} {path}"));
+    assert_eq!(placed, served.collect(), "each operation has one row");
+}
+
+/// What is behind the proxy is for the same.
+#[tokio::test]
+async fn ports_are_for_their_tenant_alone() {
+    let world = World::with(&Set::guest(guest::echo().0)).await;
+    let own = world.tenant("a", &json!({})).await;
+    let other = world.tenant("b", &json!({})).await;
+    let (id, theirs) = (world.sandbox_of(&own).await, world.sandbox_of(&other).await);
+    let token = world.token(&id).await.1;
+    let foreign = world.token(&theirs).await.1;
+    let signed = crate::signed::signed(&world, &id, 8080, "&form=path").await;
+    let signed = format!("{}/show", &signed[signed.find('/').unwrap()..]);
+    let forged = signed.replacen("/8080/", "/8081/", 1);
+    let path = format!("/v1/sandboxes/{id}/proxy/8080/show");
+    let daemon = format!("/v1/sandboxes/{id}/proxy/44772/show");
+    let key = "open-sandbox-api-key";
+    let no_access = "401 MISSING_OR_INVALID_SECURE_ACCESS";
+    for (path, headers, expected) in [
+        (&path, Vec::<(&str, &str)>::new(), no_access),
+        (&path, vec![(key, "guess")], no_access),
+        (&path, vec![(key, own.as_str())], "200"),
+        (&path, vec![("x-api-key", own.as_str())], "200"),
+        (&path, vec![(key, other.as_str())], GONE),
+        (&daemon, vec![(key, own.as_str())], "200"),
+        (&daemon, vec![(key, other.as_str())], GONE),
+        (&path, vec![("x-execd-access-token", token.as_str())], "200"),
+        (
+            &path,
+            vec![("x-execd-access-token", foreign.as_str())],
+            no_access,
+        ),
+        (
+            &path,
+            vec![("opensandbox-secure-access", token.as_str())],
+            "200",
+        ),
+        // The token alone would do.
+        (
+            &path,
+            vec![(key, other.as_str()), ("x-execd-access-token", &token)],
+            "200",
+        ),
+        // A wrong one is refused, whatever else is right.
+        (
+            &path,
+            vec![("opensandbox-secure-access", "x"), (key, &own)],
+            no_access,
+        ),
+        (&signed, vec![], "200"),
+        (&signed, vec![("opensandbox-secure-access", "x")], no_access),
+        (&signed, vec![("opensandbox-secure-access", &token)], "200"),
+        (&signed, vec![(key, &other)], "200"),
+        (&forged, vec![], "401 SIGNED_ADDRESS_INVALID"),
+        (&forged, vec![(key, &other)], GONE),
+    ] {
+        let mut call = world.bare("GET", path);
+        for (name, value) in &headers {
+            call = call.header(name, value);
+        }
+        assert_eq!(call.send().await.code(), expected, "{path} {headers:?}");
+    }
+}
