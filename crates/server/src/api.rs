@@ -43,9 +43,7 @@ use http::{Method, Request, Response};
 use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
-use crate::access::Access;
 use crate::activity::Activity;
-use crate::audit::Audit;
 use crate::config::Features;
 use crate::lifecycle::Lifecycle;
 pub(crate) use admission::Admission;
@@ -53,7 +51,7 @@ pub(crate) use auth::Gate;
 use errors::Refusal;
 pub(crate) use guard::Guard;
 use identity::Identity;
-pub(crate) use identity::{OperatorPace, Rates};
+pub(crate) use identity::{Rates, Tenancy};
 pub use links::BadSecrets;
 pub(crate) use links::{Links, OSEP_SHAPE, OsepKey};
 pub(crate) use proxy::{Domain, Pool, Proxy, Waits};
@@ -73,12 +71,7 @@ const REQUEST_ID_BYTES_MAX: usize = 128;
 pub(crate) struct Api {
     pub(crate) lifecycle: Lifecycle,
     pub(crate) gate: Gate,
-    pub(crate) access: Access,
-    pub(crate) rates: Rates,
-    pub(crate) operator: Arc<OperatorPace>,
-    pub(crate) audit: Audit,
-    /// Whether it is noted, too, what is changed in sandboxes through the proxy.
-    pub(crate) audits_proxied: bool,
+    pub(crate) tenancy: Tenancy,
     pub(crate) links: Arc<Links>,
     pub(crate) strangers: Arc<Strangers>,
     pub(crate) guard: Guard,

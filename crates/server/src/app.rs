@@ -25,7 +25,7 @@ use tokio::sync::Semaphore;
 
 use crate::activity::Activity;
 pub use crate::api::BadSecrets;
-use crate::api::{Api, Gate, Pool, Proxy, Reload};
+use crate::api::{Api, Pool, Reload};
 use crate::config::{self, Settings, SettingsError};
 use crate::lifecycle::{Lifecycle, LifecycleError, Parts};
 use crate::store::{Store, StoreError};
@@ -118,17 +118,16 @@ impl App {
         keys::tell(settings, &site);
         let seed = site.secret(SEED_FILE)?;
         let links = keys::links(settings, &site)?;
-        let audit = tenancy::audit(settings, &site)?;
         let (store, mut kept) = Store::open(&site.path(DATABASE), &site::boot())?;
         let store = Arc::new(store);
         let runtime = make(dir)
             .await
             .map_err(|error| StartError::Runtime(error.to_string()))?;
         let pools = std::mem::take(&mut kept.pools);
-        let access = std::mem::take(&mut kept.access);
+        let access = (std::mem::take(&mut kept.access), &store);
         let (tasks, shutdown) = (Tasks::new(), Shutdown::new());
-        let ends = (&tasks, &shutdown);
-        let access = tenancy::access(access, &store, &clock, ends);
+        let hands = (&clock, &tasks, &shutdown);
+        let tenancy = tenancy::open(settings, &site, access, hands)?;
         let parts = Parts {
             runtime,
             store,
@@ -143,26 +142,16 @@ impl App {
             admission.draft_of(pool, &lifecycle.capabilities())
         });
         let own_host = address.map_or_else(|| "localhost".to_owned(), |at| at.to_string());
-        let gate = Gate::new(key, seed, access.keys());
-        access.operator_is(gate.mark());
         let live = Arc::new_cyclic(|live: &Weak<Live>| {
             let api = Api {
                 lifecycle,
-                gate,
-                access,
-                rates: make::rates(settings),
-                operator: Arc::default(),
-                audit,
-                audits_proxied: settings.audit.proxied,
+                gate: tenancy::gate(&tenancy, key, seed),
+                tenancy,
                 links,
                 strangers: Arc::default(),
                 guard: make::guard(settings),
                 admission,
-                proxy: Proxy {
-                    pool: Pool::new(clock.clone(), make::keep(settings)),
-                    waits: make::waits(settings),
-                    domain: make::domain(settings),
-                },
+                proxy: make::proxy(settings, &clock),
                 activity: Activity::starting(&clock),
                 started: clock.now(),
                 clock,

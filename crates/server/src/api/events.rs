@@ -50,7 +50,7 @@ impl Api {
             run: self.run_id(),
             clock: self.clock.clone(),
             shutdown: self.shutdown.clone(),
-            access: self.access.clone(),
+            access: self.tenancy.access.clone(),
             identity,
             out,
         };

@@ -10,7 +10,7 @@ use http::HeaderMap;
 use super::errors::Refusal;
 use super::{Api, Peer};
 use crate::access::{Access, Bucket, Holder, Tenant};
-use crate::audit::Actor;
+use crate::audit::{Actor, Audit};
 use crate::lifecycle::Scope;
 
 /// Who asks.
@@ -39,6 +39,17 @@ pub(crate) struct Rates {
     pub(crate) admin: Option<Rate>,
     /// Keys of tenants.
     pub(crate) tenant: Option<Rate>,
+}
+
+/// Who shares the server, and what is noted of them.
+#[derive(Debug, Clone)]
+pub(crate) struct Tenancy {
+    pub(crate) access: Access,
+    pub(crate) rates: Rates,
+    pub(crate) operator: Arc<OperatorPace>,
+    pub(crate) audit: Audit,
+    /// Whether it is noted, too, what is changed in sandboxes through the proxy.
+    pub(crate) audits_proxied: bool,
 }
 
 /// Counts the requests with the settings' key.
@@ -115,15 +126,18 @@ impl Api {
     /// Counts a request of somebody, unless it is one too many.
     pub(super) fn pace(&self, identity: &Identity) -> Result<(), Refusal> {
         let now = self.clock.now().uptime;
+        let Tenancy {
+            rates, operator, ..
+        } = &self.tenancy;
         let (rate, taken): (_, &dyn Fn(Rate) -> Result<(), Duration>) = match identity {
             Identity::Holder(holder) => {
                 let rate = match holder.tenant() {
-                    Some(tenant) => tenant.terms.rate.or(self.rates.tenant),
-                    None => self.rates.admin,
+                    Some(tenant) => tenant.terms.rate.or(rates.tenant),
+                    None => rates.admin,
                 };
                 (rate, &|rate| holder.pace(rate, now))
             }
-            Identity::Operator(_) => (self.rates.admin, &|rate| self.operator.pace(rate, now)),
+            Identity::Operator(_) => (rates.admin, &|rate| operator.pace(rate, now)),
             _ => return Ok(()),
         };
         rate.map_or(Ok(()), taken).map_err(|wait| {

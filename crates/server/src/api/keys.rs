@@ -16,14 +16,14 @@ type Answer = Result<Response<Body>, Refusal>;
 
 impl Api {
     pub(super) fn list_keys(&self) -> Answer {
-        let keys = self.access.list_keys();
+        let keys = self.tenancy.access.list_keys();
         Ok(reply::json(200, &KeyList { keys }))
     }
 
     pub(super) async fn create_key(&self, request: Request<Payload>) -> Answer {
         let body = body::read_json(request, self.body_wait).await?;
         let asked = CreateKey::read(body.as_ref())?;
-        let made = self.access.create_key(asked).await?;
+        let made = self.tenancy.access.create_key(asked).await?;
         Ok(shown_once(201, &made))
     }
 
@@ -31,12 +31,12 @@ impl Api {
         let body = body::read_json(request, self.body_wait).await?;
         let RotateKey { grace_seconds } = RotateKey::read(body.as_ref())?;
         let id = place.id.clone();
-        let made = self.access.rotate_key(id, grace_seconds).await?;
+        let made = self.tenancy.access.rotate_key(id, grace_seconds).await?;
         Ok(shown_once(200, &made))
     }
 
     pub(super) async fn revoke_key(&self, place: &Place) -> Answer {
-        self.access.revoke_key(place.id.clone()).await?;
+        self.tenancy.access.revoke_key(place.id.clone()).await?;
         Ok(reply::empty(204))
     }
 }

@@ -15,20 +15,20 @@ type Answer = Result<Response<Body>, Refusal>;
 impl Api {
     pub(super) fn list_tenants(&self) -> Answer {
         let usage = |name: &str| self.lifecycle.usage_of(name);
-        let tenants = self.access.list_tenants(usage);
+        let tenants = self.tenancy.access.list_tenants(usage);
         Ok(reply::json(200, &TenantList { tenants }))
     }
 
     pub(super) fn tenant(&self, name: &str) -> Answer {
         let usage = self.lifecycle.usage_of(name);
-        Ok(reply::json(200, &self.access.tenant(name, usage)?))
+        Ok(reply::json(200, &self.tenancy.access.tenant(name, usage)?))
     }
 
     pub(super) async fn create_tenant(&self, request: Request<Payload>) -> Answer {
         let body = body::read_json(request, self.body_wait).await?;
         let asked = CreateTenant::read(body.as_ref())?;
         let name = asked.name.clone();
-        self.access.create_tenant(asked).await?;
+        self.tenancy.access.create_tenant(asked).await?;
         let mut response = self.tenant(&name)?;
         *response.status_mut() = http::StatusCode::CREATED;
         response.extensions_mut().insert(About::Other(name));
@@ -38,14 +38,20 @@ impl Api {
     pub(super) async fn change_tenant(&self, place: &Place, request: Request<Payload>) -> Answer {
         let body = body::read_json(request, self.body_wait).await?;
         let terms = TenantTerms::read(body.as_ref())?;
-        self.access.change_tenant(place.id.clone(), terms).await?;
+        self.tenancy
+            .access
+            .change_tenant(place.id.clone(), terms)
+            .await?;
         self.tenant(&place.id)
     }
 
     pub(super) async fn remove_tenant(&self, place: &Place) -> Answer {
         let lifecycle = self.lifecycle.clone();
         let usage = move |name: &str| lifecycle.usage_of(name);
-        self.access.remove_tenant(place.id.clone(), usage).await?;
+        self.tenancy
+            .access
+            .remove_tenant(place.id.clone(), usage)
+            .await?;
         Ok(reply::empty(204))
     }
 }

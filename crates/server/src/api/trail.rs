@@ -38,8 +38,8 @@ pub(super) struct Trail {
 impl Trail {
     pub(super) fn begin(api: &Api, peer: &Peer, request_id: &HeaderValue) -> Self {
         Self {
-            audit: api.audit.clone(),
-            audits_proxied: api.audits_proxied,
+            audit: api.tenancy.audit.clone(),
+            audits_proxied: api.tenancy.audits_proxied,
             at: api.moment(),
             peer: peer.address.clone(),
             request_id: request_id.clone(),
@@ -48,7 +48,7 @@ impl Trail {
             is_change: false,
             sandbox: None,
             target: None,
-            is_over: !api.audit.is_on(),
+            is_over: !api.tenancy.audit.is_on(),
         }
     }
 

@@ -47,7 +47,7 @@ impl Api {
         self.lifecycle
             .remove_volume(&name)
             .await
-            .map_err(|error| self.without_prefix(error))?;
+            .map_err(|error| self.without_others(error))?;
         Ok(reply::empty(204))
     }
 
@@ -85,17 +85,17 @@ impl Api {
         Ok(())
     }
 
-    /// A refusal of the runtime, in the words of whoever asked.
-    fn without_prefix(&self, error: LifecycleError) -> Refusal {
+    /// A refusal of the runtime, in the words of whoever asked, and without what is another's.
+    fn without_others(&self, error: LifecycleError) -> Refusal {
         let refusal = Refusal::from(error);
-        match self.lifecycle.scope().tenant() {
-            None => refusal,
-            Some(tenant) => {
-                let prefix = format!("{}--", tenant.name);
-                let message = refusal.message().replace(&prefix, "");
-                Refusal::new(refusal.status(), refusal.code(), message)
-            }
-        }
+        let Some(tenant) = self.lifecycle.scope().tenant() else {
+            return refusal;
+        };
+        let message = match refusal.code() {
+            code::VOLUME_IN_USE => "a sandbox has the volume mounted: delete that first".to_owned(),
+            _ => refusal.message().replace(&format!("{}--", tenant.name), ""),
+        };
+        Refusal::new(refusal.status(), refusal.code(), message)
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use barchan_wire::lifecycle::ReloadReport;
 
 use super::site::Site;
-use super::{keys, make};
+use super::{keys, make, tenancy};
 use crate::api::{Api, Gate, Links, Proxy};
 use crate::config::{Finding, Loaded, Origin, Settings, SettingsError, merge};
 
@@ -102,7 +102,7 @@ impl Live {
             let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
             *now = Arc::clone(&next);
             // Nobody goes by the next settings before their key is known, or the other way round.
-            next.api.access.operator_is(next.api.gate.mark());
+            next.api.tenancy.access.operator_is(next.api.gate.mark());
         }
         let changed = report.changed.join(" ");
         tracing::info!(revision = report.revision, changed, "settings read again");
@@ -147,8 +147,7 @@ fn renewed(api: &Api, settings: &Settings, gate: Gate, links: Arc<Links>) -> Api
         lifecycle: api.lifecycle.under(make::rules(settings)),
         gate,
         links,
-        rates: make::rates(settings),
-        audits_proxied: settings.audit.proxied,
+        tenancy: tenancy::renewed(&api.tenancy, settings),
         guard: make::guard(settings),
         admission: make::admission(settings),
         proxy: Proxy {

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use barchan_daemon::clock::Clock;
 use barchan_runtime::Limits;
 use barchan_wire::lifecycle::{Rate, resources};
 
-use crate::api::{Admission, Domain, Guard, Rates, Waits};
+use crate::api::{Admission, Domain, Guard, Pool, Proxy, Rates, Waits};
 use crate::audit::Sizes;
 use crate::config::{self, Settings};
 use crate::lifecycle::Rules;
@@ -21,6 +22,15 @@ pub(super) fn rules(settings: &Settings) -> Rules {
         pool_wait: Duration::from_secs(settings.pools.acquire_wait_s),
         verb_wait: Duration::from_secs(settings.runtime.verb_wait_s.max(1)),
         reconcile_interval: Duration::from_secs(settings.runtime.reconcile_interval_s.max(1)),
+    }
+}
+
+/// Ways into sandboxes.
+pub(super) fn proxy(settings: &Settings, clock: &Clock) -> Proxy {
+    Proxy {
+        pool: Pool::new(clock.clone(), keep(settings)),
+        waits: waits(settings),
+        domain: domain(settings),
     }
 }
 

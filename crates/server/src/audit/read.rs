@@ -45,7 +45,7 @@ impl Reader {
     ///
     /// # Errors
     /// When a file cannot be read.
-    pub fn next(&mut self) -> io::Result<Option<Line>> {
+    pub fn next_line(&mut self) -> io::Result<Option<Line>> {
         for kind in &mut self.kinds {
             kind.fill()?;
         }

@@ -27,7 +27,7 @@ const SIZES: Sizes = Sizes {
 };
 
 fn read(reader: &mut Reader) -> Vec<String> {
-    std::iter::from_fn(|| reader.next().unwrap())
+    std::iter::from_fn(|| reader.next_line().unwrap())
         .map(|line| line.request_id)
         .collect()
 }
@@ -119,7 +119,7 @@ fn a_full_disk_costs_lines_and_nothing_else_and_is_told_in_the_next() {
     writer.write(line(3, Outcome::Done));
     writer.write(line(4, Outcome::Done));
     let mut reader = Reader::open(&folder).unwrap();
-    let found = [(); 2].map(|()| reader.next().unwrap().unwrap());
+    let found = [(); 2].map(|()| reader.next_line().unwrap().unwrap());
     assert_eq!(found.map(|line| line.lost), [Some(3), None]);
 }
 

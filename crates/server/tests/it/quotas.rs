@@ -171,43 +171,66 @@ async fn paused_ones_count_in_full_ended_ones_their_files_and_a_restart_changes_
     assert_eq!(more.code(), "429 QUOTA::SANDBOXES");
 }
 
+/// A create with a named volume.
+fn volume(claim: &str) -> Value {
+    let pvc = json!({"claimName": claim, "storage": "16Mi"});
+    json!({"volumes": [{"name": "v", "mountPath": "/m", "pvc": pvc}]})
+}
+
 /// A tenant sees what is the tenant's, and nothing tells of the rest.
 #[tokio::test]
-async fn lists_events_and_volumes_show_the_tenants_own() {
-    let settings = "[storage]\nallowed_host_paths = [\"/srv/sandboxes\"]\n";
-    let world = World::with(&Set::settings(settings)).await;
-    let (own, other) = (
-        world.tenant("a", &json!({})).await,
-        world.tenant("b", &json!({})).await,
-    );
+async fn lists_and_events_show_the_tenants_own() {
+    let world = World::new().await;
+    let own = world.tenant("a", &json!({})).await;
+    let other = world.tenant("b", &json!({})).await;
     let mut events = world.with_key(&own, "GET", "/x/events").begin().await;
     assert_eq!(&*events.piece().await.unwrap(), b": watching\n\n");
-    let volume = |claim: &str| {
-        let pvc = json!({"claimName": claim, "storage": "16Mi"});
-        json!({"volumes": [{"name": "v", "mountPath": "/m", "pvc": pvc}]})
-    };
-    let theirs = world.sandbox_of(&other).await;
+    let foreign = [world.sandbox_of(&other).await, world.sandbox().await];
+    let mine = world.sandbox_of(&own).await;
+    let list = world.with_key(&own, "GET", "/v1/sandboxes").send().await;
+    assert_eq!(list.json()["pagination"]["totalItems"], 1);
+    assert_eq!(list.json()["items"][0]["id"], mine.as_str());
+    let all = world.call("GET", "/v1/sandboxes").send().await;
+    assert_eq!(all.json()["pagination"]["totalItems"], 3);
+    let again = world.with_key(&own, "GET", "/x/events");
+    let again = again.header("last-event-id", "0-0").begin().await;
+    for mut stream in [events, again] {
+        let mut told = String::new();
+        while !told.contains("event: started") {
+            let piece = stream.piece().await.unwrap();
+            told.push_str(std::str::from_utf8(&piece).unwrap());
+        }
+        assert!(told.contains(mine.as_str()), "{told}");
+        for id in &foreign {
+            assert!(!told.contains(id.as_str()), "{told}");
+        }
+    }
+    let report = world.call("GET", &format!("/x/sandboxes/{mine}"));
+    assert_eq!(report.send().await.json()["tenant"], "a");
+}
+
+/// A tenant mounts what the operator made for the tenant, and nothing else.
+#[tokio::test]
+async fn volumes_are_their_tenants() {
+    let settings = "[storage]\nallowed_host_paths = [\"/srv/sandboxes\"]\n";
+    let world = World::with(&Set::settings(settings)).await;
+    let own = world.tenant("a", &json!({})).await;
     let operators = world.sandbox_with(&volume("a--data")).await;
     world.sandbox_with(&volume("data")).await;
     let mine = world.create_with(&own, &volume("data")).await;
     assert_eq!(mine.status, 202, "{mine:?}");
     let mine = mine.json()["id"].as_str().unwrap().to_owned();
-    let list = world.with_key(&own, "GET", "/v1/sandboxes").send().await;
-    assert_eq!(list.json()["pagination"]["totalItems"], 1);
-    assert_eq!(list.json()["items"][0]["id"], mine.as_str());
     let volumes = world.with_key(&own, "GET", "/x/volumes").send().await;
     let shown = volumes.json()["volumes"].clone();
     assert_eq!(shown.as_array().unwrap().len(), 1, "{shown}");
+    let expected = (json!("data"), json!([mine]));
     assert_eq!(
-        (&shown[0]["name"], &shown[0]["sandboxes"]),
-        (&json!("data"), &json!([mine]))
+        (shown[0]["name"].clone(), shown[0]["sandboxes"].clone()),
+        expected
     );
-    let plan = world
-        .fake
-        .plans()
-        .into_iter()
-        .find(|plan| plan.id.as_str() == mine);
-    let mounted = format!("{:?}", plan.unwrap().volumes);
+    let mut plans = world.fake.plans().into_iter();
+    let plan = plans.find(|plan| plan.id.as_str() == mine).unwrap();
+    let mounted = format!("{:?}", plan.volumes);
     assert!(
         mounted.contains("a--data") && mounted.contains("new: None"),
         "{mounted}"
@@ -217,35 +240,20 @@ async fn lists_events_and_volumes_show_the_tenants_own() {
         .send()
         .await;
     assert_eq!(remove.code(), "409 VOLUME::IN_USE");
-    assert!(!remove.text().contains("--"), "{remove:?}");
+    for told in ["--", operators.as_str()] {
+        assert!(!remove.text().contains(told), "{remove:?}");
+    }
+    let host = json!({"path": "/srv/sandboxes/a"});
+    let host = json!({"volumes": [{"name": "v", "mountPath": "/m", "host": host}]});
     for (changes, expected) in [
         (volume("b--data"), "400 VOLUME::PVC_NOT_FOUND"),
         (volume("new"), "400 VOLUME::PVC_NOT_FOUND"),
-        (
-            json!({"volumes": [
-                {"name": "v", "mountPath": "/m", "host": {"path": "/srv/sandboxes/a"}},
-            ]}),
-            "400 VOLUME::HOST_PATH_NOT_ALLOWED",
-        ),
+        (host, "400 VOLUME::HOST_PATH_NOT_ALLOWED"),
         (json!({"extensions": {"poolRef": "*"}}), "403 ADMIN_ONLY"),
     ] {
         let answer = world.create_with(&own, &changes).await;
         assert_eq!(answer.code(), expected, "{changes}");
     }
-    let mut told = String::new();
-    while !told.contains("event: started") {
-        let piece = events.piece().await.unwrap();
-        told.push_str(std::str::from_utf8(&piece).unwrap());
-    }
-    assert!(told.contains(&mine), "{told}");
-    for id in [theirs, operators] {
-        assert!(!told.contains(id.as_str()), "{told}");
-    }
-    let report = world
-        .call("GET", &format!("/x/sandboxes/{mine}"))
-        .send()
-        .await;
-    assert_eq!(report.json()["tenant"], "a");
 }
 
 /// The end of another's sandbox is not told either, and its commands are not answered again.

@@ -21,7 +21,7 @@ use Names::{Made, Nothing, Sandbox};
 
 /// An operation, what it names, its body, and what the owning tenant, another tenant and an admin
 /// are answered.
-type Row = (&'static str, Names, Value, [&'static str; 3]);
+type Row<Route = String> = (Route, Names, Value, [&'static str; 3]);
 
 const GONE: &str = "404 DOCKER::SANDBOX_NOT_FOUND";
 const ADMIN: &str = "403 ADMIN_ONLY";
@@ -33,12 +33,102 @@ const POLICY: &str = "502 BACKEND_CONNECTION_FAILED";
 const LATER: &str = "2100-01-01T00:00:00Z";
 
 fn rows() -> Vec<Row> {
+    let missing = ["events", "inspect", "summary"].map(|kind| {
+        let route = format!("GET /v1/sandboxes/*/diagnostics/{kind}");
+        (route, Sandbox, Value::Null, [DIAGNOSTICS; 3])
+    });
+    let rows = for_tenants().into_iter().chain(for_admins());
+    let rows = rows.map(|(route, names, body, expected)| (route.to_owned(), names, body, expected));
+    rows.chain(missing).collect()
+}
+
+fn for_admins() -> Vec<Row<&'static str>> {
     let none = Value::Null;
     let pool = json!({
         "name": "made", "template": {"spec": {"containers": [{"image": "host"}]}},
         "capacitySpec": {"bufferMin": 0, "bufferMax": 0, "poolMin": 0, "poolMax": 0},
     });
     let capacity = json!({ "capacitySpec": pool["capacitySpec"] });
+    vec![
+        ("POST /v1/pools", Nothing, pool, [ADMIN, ADMIN, "201"]),
+        (
+            "GET /v1/pools",
+            Nothing,
+            none.clone(),
+            [ADMIN, ADMIN, "200"],
+        ),
+        (
+            "GET /v1/pools/*",
+            Made("pool"),
+            none.clone(),
+            [ADMIN, ADMIN, "200"],
+        ),
+        (
+            "PUT /v1/pools/*",
+            Made("pool"),
+            capacity,
+            [ADMIN, ADMIN, "200"],
+        ),
+        (
+            "DELETE /v1/pools/*",
+            Made("pool"),
+            none.clone(),
+            [ADMIN, ADMIN, "204"],
+        ),
+        ("GET /x/keys", Nothing, none.clone(), [ADMIN, ADMIN, "200"]),
+        (
+            "POST /x/keys",
+            Nothing,
+            json!({"label": "l"}),
+            [ADMIN, ADMIN, "201"],
+        ),
+        (
+            "POST /x/keys/*/rotate",
+            Made("key"),
+            none.clone(),
+            [ADMIN, ADMIN, "200"],
+        ),
+        (
+            "DELETE /x/keys/*",
+            Made("key"),
+            none.clone(),
+            [ADMIN, ADMIN, "204"],
+        ),
+        (
+            "GET /x/tenants",
+            Nothing,
+            none.clone(),
+            [ADMIN, ADMIN, "200"],
+        ),
+        (
+            "POST /x/tenants",
+            Nothing,
+            json!({"name": "made"}),
+            [ADMIN, ADMIN, "201"],
+        ),
+        (
+            "GET /x/tenants/*",
+            Made("tenant"),
+            none.clone(),
+            [ADMIN, ADMIN, "200"],
+        ),
+        (
+            "PUT /x/tenants/*",
+            Made("tenant"),
+            json!({}),
+            [ADMIN, ADMIN, "200"],
+        ),
+        (
+            "DELETE /x/tenants/*",
+            Made("tenant"),
+            none,
+            [ADMIN, ADMIN, "204"],
+        ),
+    ]
+}
+
+fn for_tenants() -> Vec<Row<&'static str>> {
+    let none = Value::Null;
     vec![
         ("GET /health", Nothing, none.clone(), ["200", "200", "200"]),
         ("GET /version", Nothing, none.clone(), ["200", "200", "200"]),
@@ -107,24 +197,6 @@ fn rows() -> Vec<Row> {
             ["200", GONE, "200"],
         ),
         (
-            "GET /v1/sandboxes/*/diagnostics/events",
-            Sandbox,
-            none.clone(),
-            [DIAGNOSTICS; 3],
-        ),
-        (
-            "GET /v1/sandboxes/*/diagnostics/inspect",
-            Sandbox,
-            none.clone(),
-            [DIAGNOSTICS; 3],
-        ),
-        (
-            "GET /v1/sandboxes/*/diagnostics/summary",
-            Sandbox,
-            none.clone(),
-            [DIAGNOSTICS; 3],
-        ),
-        (
             "GET /v1/sandboxes/*/networkpolicy",
             Sandbox,
             none.clone(),
@@ -161,31 +233,6 @@ fn rows() -> Vec<Row> {
             Sandbox,
             none.clone(),
             [SNAPSHOT; 3],
-        ),
-        ("POST /v1/pools", Nothing, pool, [ADMIN, ADMIN, "201"]),
-        (
-            "GET /v1/pools",
-            Nothing,
-            none.clone(),
-            [ADMIN, ADMIN, "200"],
-        ),
-        (
-            "GET /v1/pools/*",
-            Made("pool"),
-            none.clone(),
-            [ADMIN, ADMIN, "200"],
-        ),
-        (
-            "PUT /v1/pools/*",
-            Made("pool"),
-            capacity,
-            [ADMIN, ADMIN, "200"],
-        ),
-        (
-            "DELETE /v1/pools/*",
-            Made("pool"),
-            none.clone(),
-            [ADMIN, ADMIN, "204"],
         ),
         ("POST /v1/templates", Nothing, none.clone(), [TEMPLATE; 3]),
         ("GET /v1/templates", Nothing, none.clone(), [TEMPLATE; 3]),
@@ -238,55 +285,6 @@ fn rows() -> Vec<Row> {
                 "404 VOLUME::PVC_NOT_FOUND",
                 "404 VOLUME::PVC_NOT_FOUND",
             ],
-        ),
-        ("GET /x/keys", Nothing, none.clone(), [ADMIN, ADMIN, "200"]),
-        (
-            "POST /x/keys",
-            Nothing,
-            json!({"label": "l"}),
-            [ADMIN, ADMIN, "201"],
-        ),
-        (
-            "POST /x/keys/*/rotate",
-            Made("key"),
-            none.clone(),
-            [ADMIN, ADMIN, "200"],
-        ),
-        (
-            "DELETE /x/keys/*",
-            Made("key"),
-            none.clone(),
-            [ADMIN, ADMIN, "204"],
-        ),
-        (
-            "GET /x/tenants",
-            Nothing,
-            none.clone(),
-            [ADMIN, ADMIN, "200"],
-        ),
-        (
-            "POST /x/tenants",
-            Nothing,
-            json!({"name": "made"}),
-            [ADMIN, ADMIN, "201"],
-        ),
-        (
-            "GET /x/tenants/*",
-            Made("tenant"),
-            none.clone(),
-            [ADMIN, ADMIN, "200"],
-        ),
-        (
-            "PUT /x/tenants/*",
-            Made("tenant"),
-            json!({}),
-            [ADMIN, ADMIN, "200"],
-        ),
-        (
-            "DELETE /x/tenants/*",
-            Made("tenant"),
-            none,
-            [ADMIN, ADMIN, "204"],
         ),
     ]
 }
