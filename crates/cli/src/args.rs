@@ -1,11 +1,14 @@
 //! The command line: every command with its flags.
 
+mod access;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args as Flags, Parser, Subcommand};
 
 use crate::parse;
+pub(crate) use access::{Audit, Key, NewKey as NewKeyFlags, Tenant, Terms};
 
 /// Sandboxes for AI agents: start in milliseconds, run anything, throw away.
 #[derive(Debug, Parser)]
@@ -69,6 +72,14 @@ pub(crate) enum Command {
     /// Show and remove named volumes
     #[command(subcommand)]
     Volume(Volume),
+    /// Make, show, rotate and revoke keys of a server's API
+    #[command(subcommand)]
+    Key(Key),
+    /// Make, show, change and remove tenants: who shares a server, and how much of it
+    #[command(subcommand)]
+    Tenant(Tenant),
+    /// Tell who changed what on this host's server, and who was refused
+    Audit(Audit),
     /// Run a server
     Serve(Serve),
     /// Write a settings file with every setting explained

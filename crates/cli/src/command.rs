@@ -1,5 +1,6 @@
 //! One file per command; this one sends each on its way.
 
+mod audit;
 mod completion;
 mod config;
 mod cp;
@@ -8,11 +9,13 @@ mod doctor;
 mod exec;
 mod image;
 mod init_config;
+mod key;
 mod kill;
 mod list;
 mod run;
 mod serve;
 mod stream;
+mod tenant;
 mod terminal;
 mod volume;
 
@@ -48,6 +51,9 @@ pub(crate) async fn run(args: Args, output: &Output) -> ExitCode {
         Command::Config(flags) => config::run(global, flags, output).await,
         Command::Image(flags) => ok(image::run(global, flags, output).await),
         Command::Volume(flags) => ok(volume::run(global, flags, output).await),
+        Command::Key(flags) => ok(key::run(global, flags, output).await),
+        Command::Tenant(flags) => ok(tenant::run(global, flags, output).await),
+        Command::Audit(flags) => ok(audit::run(global, &flags, output).await),
         Command::Doctor => doctor::run(output),
         Command::Serve(flags) => ok(serve::run(global, flags).await),
         Command::Completion(flags) => ok(completion::run(&flags, output)),

@@ -3,6 +3,7 @@
 //! Everything is bounded: connecting, waiting for an answer, silence in a stream, the size of
 //! answers and of single events. Never: server code, printing, a file held in memory.
 
+mod access;
 pub mod command;
 mod connect;
 pub mod error;

@@ -19,7 +19,7 @@ use crate::target::Target;
 /// A server, and what may be asked of it. Cheap to clone: clones share their connections.
 #[derive(Debug, Clone)]
 pub struct Client {
-    http: Http,
+    pub(crate) http: Http,
 }
 
 /// Which sandboxes a list shows. All parts must hold.
