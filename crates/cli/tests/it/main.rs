@@ -13,6 +13,7 @@ mod program;
 mod sandboxes;
 mod settings;
 mod soak;
+mod tenancy;
 mod terminal;
 mod trees;
 mod wedge;

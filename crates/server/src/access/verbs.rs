@@ -1,5 +1,6 @@
 //! What admins do with keys and tenants.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use barchan_wire::lifecycle::{
@@ -103,11 +104,23 @@ impl Access {
         Ok(NewKey { report, key: text })
     }
 
-    /// All tenants by name, and how many keys each has. What they use is told by `usage`.
+    /// All tenants by name, with what their sandboxes have.
     #[must_use]
-    pub fn list_tenants(&self, usage: impl Fn(&str) -> Usage) -> Vec<TenantReport> {
+    pub fn list_tenants(&self, usages: &BTreeMap<String, Usage>) -> Vec<TenantReport> {
         let table = self.0.keys.read();
-        let report = |tenant: &Arc<Tenant>| table.report(tenant, usage(&tenant.name));
+        let mut keys = BTreeMap::<&str, u64>::new();
+        for tenant in table
+            .keys
+            .values()
+            .filter_map(|it| it.key.tenant.as_deref())
+        {
+            *keys.entry(tenant).or_default() += 1;
+        }
+        let report = |tenant: &Arc<Tenant>| {
+            let usage = usages.get(&tenant.name).copied().unwrap_or_default();
+            let keys = keys.get(tenant.name.as_str()).copied().unwrap_or_default();
+            report(tenant, usage, keys)
+        };
         table.tenants.values().map(report).collect()
     }
 
@@ -118,7 +131,7 @@ impl Access {
     pub fn tenant(&self, name: &str, usage: Usage) -> Result<TenantReport, AccessError> {
         let table = self.0.keys.read();
         let tenant = table.tenant(name)?;
-        Ok(table.report(&tenant, usage))
+        Ok(report(&tenant, usage, table.keys_of(name) as u64))
     }
 
     /// Makes a tenant.
@@ -222,16 +235,6 @@ impl Table {
         self.keys.values().filter(is_theirs).count()
     }
 
-    fn report(&self, tenant: &Tenant, usage: Usage) -> TenantReport {
-        TenantReport {
-            name: tenant.name.clone(),
-            terms: tenant.terms,
-            usage,
-            keys: self.keys_of(&tenant.name) as u64,
-            created_at: tenant.created_at,
-        }
-    }
-
     /// An id that no key has.
     fn new_id(&self) -> String {
         loop {
@@ -261,6 +264,16 @@ impl Entry {
             rotated_at: key.rotated_at,
             previous_until: key.previous_until(now),
         }
+    }
+}
+
+fn report(tenant: &Tenant, usage: Usage, keys: u64) -> TenantReport {
+    TenantReport {
+        name: tenant.name.clone(),
+        terms: tenant.terms,
+        usage,
+        keys,
+        created_at: tenant.created_at,
     }
 }
 

@@ -14,8 +14,7 @@ type Answer = Result<Response<Body>, Refusal>;
 
 impl Api {
     pub(super) fn list_tenants(&self) -> Answer {
-        let usage = |name: &str| self.lifecycle.usage_of(name);
-        let tenants = self.tenancy.access.list_tenants(usage);
+        let tenants = self.tenancy.access.list_tenants(&self.lifecycle.usages());
         Ok(reply::json(200, &TenantList { tenants }))
     }
 

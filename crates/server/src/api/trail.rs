@@ -89,7 +89,10 @@ impl Trail {
                 }
                 (response.status().as_u16(), "", false)
             }
-            Err(refusal) if refusal.is_repeated() => return,
+            // A key beyond its rate cannot push out what others did.
+            Err(refusal) if refusal.is_repeated() || refusal.code() == code::RATE_LIMITED => {
+                return;
+            }
             Err(refusal) => {
                 let status = refusal.status();
                 let is_refused = status == 401 || refusal.code() == code::TOO_MANY_FAILURES;

@@ -1,10 +1,22 @@
 //! Pure. What the sandboxes of a tenant have together.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use barchan_wire::lifecycle::Usage;
 
 use super::state::{Record, State};
+
+/// Sums up the sandboxes of each tenant that has some.
+pub(super) fn usages(records: &[Arc<Record>]) -> BTreeMap<String, Usage> {
+    let mut usages = BTreeMap::<String, Usage>::new();
+    for record in records {
+        if let Some(tenant) = &record.origin().tenant {
+            add(record, usages.entry(tenant.clone()).or_default());
+        }
+    }
+    usages
+}
 
 /// Sums up the sandboxes of a tenant: those being made, paused or being removed count in full, for
 /// they hold what they have.
@@ -12,9 +24,13 @@ pub(super) fn usage(records: impl Iterator<Item = Arc<Record>>, tenant: &str) ->
     let mut usage = Usage::default();
     for record in records {
         if record.origin().tenant.as_deref() == Some(tenant) {
-            let has_ended = matches!(record.state(), State::Ended(_));
-            record.origin().claim.add_to(&mut usage, has_ended);
+            add(&record, &mut usage);
         }
     }
     usage
+}
+
+fn add(record: &Record, usage: &mut Usage) {
+    let has_ended = matches!(record.state(), State::Ended(_));
+    record.origin().claim.add_to(usage, has_ended);
 }

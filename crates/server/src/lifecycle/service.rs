@@ -4,6 +4,7 @@
 mod observe;
 mod once;
 mod pools;
+mod tenants;
 mod usage;
 mod verbs;
 mod volumes;
@@ -17,7 +18,6 @@ use barchan_daemon::shutdown::Shutdown;
 use barchan_daemon::tasks::Tasks;
 use barchan_runtime::{Capabilities, Gpus, Hook, Limits, Runtime, RuntimeError, Upstream};
 use barchan_wire::id::SandboxId;
-use barchan_wire::lifecycle::Usage;
 use barchan_wire::secret::Secret;
 
 use super::error::{LifecycleError, Verb};
@@ -25,7 +25,6 @@ use super::expiry::Deadlines;
 use super::feed::{Feed, Watch};
 use super::graves::Graves;
 use super::list::{self, Filter};
-use super::quota;
 use super::registry::{Entry, Registry};
 use super::scope::Scope;
 use pools::Pools;
@@ -148,24 +147,6 @@ impl Lifecycle {
     pub fn under(&self, rules: Rules) -> Self {
         *self.0.rules.write().unwrap_or_else(PoisonError::into_inner) = rules;
         Self(Arc::clone(&self.0), rules, self.2.clone())
-    }
-
-    /// Of these sandboxes those that are in a scope. What is made by this is in it, too.
-    #[must_use]
-    pub fn within(&self, scope: Scope) -> Self {
-        Self(Arc::clone(&self.0), self.1, scope)
-    }
-
-    /// Whose sandboxes these are.
-    #[must_use]
-    pub fn scope(&self) -> &Scope {
-        &self.2
-    }
-
-    /// What the sandboxes of a tenant have together.
-    #[must_use]
-    pub fn usage_of(&self, tenant: &str) -> Usage {
-        quota::usage(self.0.registry.records().into_iter(), tenant)
     }
 
     /// All sandboxes by the rules of today.
@@ -300,10 +281,6 @@ impl Lifecycle {
             },
             None => LifecycleError::NotFound(id.to_string()),
         }
-    }
-
-    fn grave(&self, id: &SandboxId) -> Option<Arc<Record>> {
-        self.0.graves.get(id).filter(|grave| self.2.sees(grave))
     }
 
     /// A sandbox that is there or whose end is still readable.
