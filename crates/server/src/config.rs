@@ -61,7 +61,7 @@ pub struct Settings {
     /// How requests reach programs inside sandboxes.
     #[config(nested)]
     pub proxy: Proxy,
-    /// How much keys may ask for. Keys and tenants are made with `barchan key` and `barchan tenant`.
+    /// How much keys may ask for. `barchan key` and `barchan tenant` make keys and tenants.
     #[config(nested)]
     pub access: Access,
     /// The audit log: who changed what, and who was refused. `barchan audit` reads it.

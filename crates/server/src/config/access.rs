@@ -3,7 +3,7 @@
 use confique::Config;
 use serde::Serialize;
 
-/// How much keys may ask for. Keys and tenants are made with `barchan key` and `barchan tenant`.
+/// How much keys may ask for. `barchan key` and `barchan tenant` make keys and tenants.
 #[derive(Debug, Clone, Config, Serialize)]
 #[config(layer_attr(serde(deny_unknown_fields)))]
 pub struct Access {

@@ -34,7 +34,10 @@ async fn each_quota_has_its_code_and_says_how_much_is_used() {
     let key = world.tenant("a", &quota(3)).await;
     let first = world.create_with(&key, &half()).await;
     assert_eq!(first.status, 202, "{first:?}");
-    let limits = |cpu: &str, memory: &str, disk: &str| json!({"resourceLimits": {"cpu": cpu, "memory": memory, "disk": disk}});
+    let limits = |cpu: &str, memory: &str, disk: &str| {
+        let limits = json!({"cpu": cpu, "memory": memory, "disk": disk});
+        json!({ "resourceLimits": limits })
+    };
     for (changes, expected, told) in [
         (
             limits("1.001", "1Gi", "1Gi"),

@@ -1,293 +1,15 @@
 //! Every operation, and who may do it. One that is not in the table fails the test.
 
+mod table;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::guest;
-use crate::world::{Call, Set, World, request};
-
-/// What a row's path names.
-#[derive(Clone, Copy, PartialEq)]
-enum Names {
-    Nothing,
-    /// A sandbox of the tenant.
-    Sandbox,
-    /// A thing that the admin has made for the row.
-    Made(&'static str),
-}
-use Names::{Made, Nothing, Sandbox};
-
-/// An operation, what it names, its body, and what the owning tenant, another tenant and an admin
-/// are answered.
-type Row<Route = String> = (Route, Names, Value, [&'static str; 3]);
-
-const GONE: &str = "404 DOCKER::SANDBOX_NOT_FOUND";
-const ADMIN: &str = "403 ADMIN_ONLY";
-const SNAPSHOT: &str = "501 SNAPSHOT::NOT_IMPLEMENTED";
-const TEMPLATE: &str = "501 FSB::API_NOT_SUPPORTED";
-const DIAGNOSTICS: &str = "501 DIAGNOSTICS_NOT_IMPLEMENTED";
-const POLICY: &str = "502 BACKEND_CONNECTION_FAILED";
-/// The world's clock stands before it.
-const LATER: &str = "2100-01-01T00:00:00Z";
-
-fn rows() -> Vec<Row> {
-    let missing = ["events", "inspect", "summary"].map(|kind| {
-        let route = format!("GET /v1/sandboxes/*/diagnostics/{kind}");
-        (route, Sandbox, Value::Null, [DIAGNOSTICS; 3])
-    });
-    let rows = for_tenants().into_iter().chain(for_admins());
-    let rows = rows.map(|(route, names, body, expected)| (route.to_owned(), names, body, expected));
-    rows.chain(missing).collect()
-}
-
-fn for_admins() -> Vec<Row<&'static str>> {
-    let none = Value::Null;
-    let pool = json!({
-        "name": "made", "template": {"spec": {"containers": [{"image": "host"}]}},
-        "capacitySpec": {"bufferMin": 0, "bufferMax": 0, "poolMin": 0, "poolMax": 0},
-    });
-    let capacity = json!({ "capacitySpec": pool["capacitySpec"] });
-    vec![
-        ("POST /v1/pools", Nothing, pool, [ADMIN, ADMIN, "201"]),
-        (
-            "GET /v1/pools",
-            Nothing,
-            none.clone(),
-            [ADMIN, ADMIN, "200"],
-        ),
-        (
-            "GET /v1/pools/*",
-            Made("pool"),
-            none.clone(),
-            [ADMIN, ADMIN, "200"],
-        ),
-        (
-            "PUT /v1/pools/*",
-            Made("pool"),
-            capacity,
-            [ADMIN, ADMIN, "200"],
-        ),
-        (
-            "DELETE /v1/pools/*",
-            Made("pool"),
-            none.clone(),
-            [ADMIN, ADMIN, "204"],
-        ),
-        ("GET /x/keys", Nothing, none.clone(), [ADMIN, ADMIN, "200"]),
-        (
-            "POST /x/keys",
-            Nothing,
-            json!({"label": "l"}),
-            [ADMIN, ADMIN, "201"],
-        ),
-        (
-            "POST /x/keys/*/rotate",
-            Made("key"),
-            none.clone(),
-            [ADMIN, ADMIN, "200"],
-        ),
-        (
-            "DELETE /x/keys/*",
-            Made("key"),
-            none.clone(),
-            [ADMIN, ADMIN, "204"],
-        ),
-        (
-            "GET /x/tenants",
-            Nothing,
-            none.clone(),
-            [ADMIN, ADMIN, "200"],
-        ),
-        (
-            "POST /x/tenants",
-            Nothing,
-            json!({"name": "made"}),
-            [ADMIN, ADMIN, "201"],
-        ),
-        (
-            "GET /x/tenants/*",
-            Made("tenant"),
-            none.clone(),
-            [ADMIN, ADMIN, "200"],
-        ),
-        (
-            "PUT /x/tenants/*",
-            Made("tenant"),
-            json!({}),
-            [ADMIN, ADMIN, "200"],
-        ),
-        (
-            "DELETE /x/tenants/*",
-            Made("tenant"),
-            none,
-            [ADMIN, ADMIN, "204"],
-        ),
-    ]
-}
-
-fn for_tenants() -> Vec<Row<&'static str>> {
-    let none = Value::Null;
-    vec![
-        ("GET /health", Nothing, none.clone(), ["200", "200", "200"]),
-        ("GET /version", Nothing, none.clone(), ["200", "200", "200"]),
-        (
-            "POST /v1/sandboxes",
-            Nothing,
-            request(&json!({})),
-            ["202", "202", "202"],
-        ),
-        (
-            "GET /v1/sandboxes",
-            Nothing,
-            none.clone(),
-            ["200", "200", "200"],
-        ),
-        (
-            "GET /v1/sandboxes/*",
-            Sandbox,
-            none.clone(),
-            ["200", GONE, "200"],
-        ),
-        (
-            "DELETE /v1/sandboxes/*",
-            Sandbox,
-            none.clone(),
-            ["204", GONE, "204"],
-        ),
-        (
-            "PATCH /v1/sandboxes/*/metadata",
-            Sandbox,
-            json!({"a": "b"}),
-            ["200", GONE, "200"],
-        ),
-        (
-            "POST /v1/sandboxes/*/pause",
-            Sandbox,
-            none.clone(),
-            ["202", GONE, "202"],
-        ),
-        (
-            "POST /v1/sandboxes/*/resume",
-            Sandbox,
-            none.clone(),
-            [
-                "409 DOCKER::SANDBOX_NOT_PAUSED",
-                GONE,
-                "409 DOCKER::SANDBOX_NOT_PAUSED",
-            ],
-        ),
-        (
-            "POST /v1/sandboxes/*/renew-expiration",
-            Sandbox,
-            json!({"expiresAt": LATER}),
-            ["200", GONE, "200"],
-        ),
-        (
-            "GET /v1/sandboxes/*/endpoints/80",
-            Sandbox,
-            none.clone(),
-            ["200", GONE, "200"],
-        ),
-        (
-            "GET /v1/sandboxes/*/diagnostics/logs",
-            Sandbox,
-            none.clone(),
-            ["200", GONE, "200"],
-        ),
-        (
-            "GET /v1/sandboxes/*/networkpolicy",
-            Sandbox,
-            none.clone(),
-            [POLICY, GONE, POLICY],
-        ),
-        (
-            "PUT /v1/sandboxes/*/networkpolicy",
-            Sandbox,
-            none.clone(),
-            [POLICY, GONE, POLICY],
-        ),
-        (
-            "PATCH /v1/sandboxes/*/networkpolicy",
-            Sandbox,
-            none.clone(),
-            [POLICY, GONE, POLICY],
-        ),
-        (
-            "DELETE /v1/sandboxes/*/networkpolicy",
-            Sandbox,
-            none.clone(),
-            [POLICY, GONE, POLICY],
-        ),
-        (
-            "POST /v1/sandboxes/*/snapshots",
-            Sandbox,
-            none.clone(),
-            [SNAPSHOT; 3],
-        ),
-        ("GET /v1/snapshots", Nothing, none.clone(), [SNAPSHOT; 3]),
-        ("GET /v1/snapshots/*", Sandbox, none.clone(), [SNAPSHOT; 3]),
-        (
-            "DELETE /v1/snapshots/*",
-            Sandbox,
-            none.clone(),
-            [SNAPSHOT; 3],
-        ),
-        ("POST /v1/templates", Nothing, none.clone(), [TEMPLATE; 3]),
-        ("GET /v1/templates", Nothing, none.clone(), [TEMPLATE; 3]),
-        ("GET /v1/templates/*", Sandbox, none.clone(), [TEMPLATE; 3]),
-        (
-            "DELETE /v1/templates/*",
-            Sandbox,
-            none.clone(),
-            [TEMPLATE; 3],
-        ),
-        (
-            "POST /v1/metrics/events",
-            Nothing,
-            json!({
-                "event_type": "sandbox.create", "timestamp": LATER, "success": true,
-                "create_duration_ms": 5,
-            }),
-            ["204", "204", "204"],
-        ),
-        (
-            "GET /x/sandboxes/*",
-            Sandbox,
-            none.clone(),
-            ["200", GONE, "200"],
-        ),
-        (
-            "GET /x/events",
-            Nothing,
-            none.clone(),
-            ["200", "200", "200"],
-        ),
-        (
-            "POST /x/reload",
-            Nothing,
-            none.clone(),
-            [ADMIN, ADMIN, "200"],
-        ),
-        (
-            "GET /x/volumes",
-            Nothing,
-            none.clone(),
-            ["200", "200", "200"],
-        ),
-        (
-            "DELETE /x/volumes/*",
-            Made("volume"),
-            none.clone(),
-            [
-                "204",
-                "404 VOLUME::PVC_NOT_FOUND",
-                "404 VOLUME::PVC_NOT_FOUND",
-            ],
-        ),
-    ]
-}
+use crate::world::{Call, Set, World};
+use table::{GONE, Names, rows};
 
 /// Makes what a row names, and gives its name. `number` tells rows apart.
 async fn make(world: &World, what: &str, number: usize) -> String {
@@ -354,9 +76,9 @@ async fn every_operation_is_for_whom_the_table_says() {
         world.hand.advance(Duration::from_secs(2));
         let (method, pattern) = route.split_once(' ').unwrap();
         let mut name = match names {
-            Nothing => String::new(),
-            Sandbox => world.sandbox_of(&own).await.to_string(),
-            Made(what) => make(&world, what, number).await,
+            Names::Nothing => String::new(),
+            Names::Sandbox => world.sandbox_of(&own).await.to_string(),
+            Names::Made(what) => make(&world, what, number).await,
         };
         let call = |name: &str| {
             let call = world.bare(method, &pattern.replacen('*', name, 1));
@@ -387,7 +109,7 @@ async fn every_operation_is_for_whom_the_table_says() {
         ] {
             let found = code(call(&name).header("open-sandbox-api-key", key)).await;
             assert_eq!(found, expected, "{route} for {who}");
-            if who == "the tenant" && *names == Sandbox {
+            if who == "the tenant" && *names == Names::Sandbox {
                 name = world.sandbox_of(&own).await.to_string();
             }
         }

@@ -26,7 +26,8 @@ pub(super) enum Pass {
 }
 
 impl Api {
-    /// Lets pass who may, and says who that is. Id and port are told as far as the address has them.
+    /// Lets pass who may, and says who that is. Id and port are told as far as the address has
+    /// them.
     pub(super) fn admit<B>(
         &self,
         peer: &Peer,

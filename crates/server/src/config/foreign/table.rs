@@ -200,7 +200,7 @@ pub(super) static RULES: &[(&str, Rule)] = &[
         Only {
             harmless: |_| false,
             ignored: "",
-            refused: "tenants are made with `barchan tenant create`, and their keys with `barchan key create`",
+            refused: "make tenants with `barchan tenant create`, keys with `barchan key create`",
         },
     ),
     (
