@@ -145,6 +145,9 @@ impl<'de> Deserialize<'de> for Hash {
 }
 
 #[cfg(test)]
+mod fuzz;
+
+#[cfg(test)]
 mod tests {
     use barchan_wire::lifecycle::Role;
 
