@@ -57,7 +57,7 @@ pub(crate) use links::{Links, OSEP_SHAPE, OsepKey};
 pub(crate) use proxy::{Domain, Pool, Proxy, Waits};
 pub(crate) use reload::Reload;
 pub(crate) use reply::Body;
-pub use routes::all as routes;
+pub use routes::served as routes;
 use routes::{Found, Operation, Place};
 pub(crate) use strangers::Strangers;
 use trail::Trail;

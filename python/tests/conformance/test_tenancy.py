@@ -76,7 +76,7 @@ def test_a_tenant_works_with_its_own_sandboxes_alone(
                 refused()
         with pytest.raises(SandboxApiException) as told:
             make(server, ours)
-        assert told.value.status_code == 429
+        assert told.value.status_code == 403
         assert told.value.error.code == "QUOTA::SANDBOXES"
         assert foreign.commands.run("true").error is None
     finally:

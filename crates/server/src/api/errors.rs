@@ -196,8 +196,6 @@ impl From<LifecycleError> for Refusal {
         }
         let refusal = Self::new(status, code, error.to_string());
         match (status, error) {
-            // Time alone frees nothing.
-            (_, LifecycleError::Quota(_)) => refusal,
             (_, LifecycleError::PoolExhausted { wait, .. }) => refusal.retry_after(wait.as_secs()),
             (429 | 503, _) => refusal.retry_after(1),
             _ => refusal,
@@ -216,7 +214,8 @@ fn by_quota(error: &QuotaError) -> (u16, &'static str) {
                 Resource::Disk => code::QUOTA_DISK,
                 Resource::Snapshots => code::QUOTA_SNAPSHOTS,
             };
-            (429, code)
+            // Not 429: clients would only ask again.
+            (403, code)
         }
     }
 }

@@ -43,6 +43,7 @@ impl Operation {
         let (name, need, is_change, subject) = match self {
             Self::Health => ("health", Nothing, false, None),
             Self::Version => ("version", Nothing, false, None),
+            Self::Describe => ("describe", Nothing, false, None),
             Self::Create => ("sandbox.create", Key, true, None),
             Self::List => ("sandbox.list", Key, false, None),
             Self::Get => ("sandbox.get", Key, false, Sandbox),

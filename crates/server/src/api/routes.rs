@@ -140,6 +140,8 @@ fn variable_name(before: &str) -> &'static str {
         "templates" => "templateId",
         "pools" => "poolName",
         "volumes" => "volumeName",
+        "keys" => "keyId",
+        "tenants" => "tenantName",
         _ => "name",
     }
 }

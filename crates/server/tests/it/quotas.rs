@@ -41,17 +41,17 @@ async fn each_quota_has_its_code_and_says_how_much_is_used() {
     for (changes, expected, told) in [
         (
             limits("1.001", "1Gi", "1Gi"),
-            "429 QUOTA::CPU",
+            "403 QUOTA::CPU",
             "uses 1000 of 2000",
         ),
         (
             limits("1", "1025Mi", "1Gi"),
-            "429 QUOTA::MEMORY",
+            "403 QUOTA::MEMORY",
             "1073741824 of 2147483648",
         ),
         (
             limits("1", "1Gi", "1025Mi"),
-            "429 QUOTA::DISK",
+            "403 QUOTA::DISK",
             "1073741824 of 2147483648",
         ),
         // There is no default of memory, and nobody would know how much it is.
@@ -64,14 +64,13 @@ async fn each_quota_has_its_code_and_says_how_much_is_used() {
         (limits("500m", "512Mi", "512Mi"), "202", ""),
         (
             limits("1m", "6Mi", "16Mi"),
-            "429 QUOTA::SANDBOXES",
+            "403 QUOTA::SANDBOXES",
             "uses 3 of 3 sandboxes",
         ),
     ] {
         let answer = world.create_with(&key, &changes).await;
         assert_eq!(answer.code(), expected, "{changes}");
         assert!(answer.text().contains(told), "{answer:?}");
-        assert_eq!(answer.header("retry-after"), "", "time alone frees nothing");
     }
     let whole = json!({
         "sandboxes": 3, "cpuMillis": 2000, "memoryBytes": 2_147_483_648_u64,
@@ -99,7 +98,7 @@ async fn quotas_hold_under_concurrent_creates_and_deletes() {
         let failed = answers.iter().filter(|it| it.status == 500).count();
         let refused = answers
             .iter()
-            .filter(|it| it.code().starts_with("429 QUOTA::"));
+            .filter(|it| it.code().starts_with("403 QUOTA::"));
         assert_eq!(made.len() + failed + refused.count(), 16, "{answers:?}");
         assert_eq!(failed, round % 2);
         assert!(!made.is_empty() && made.len() <= 2, "{}", made.len());
@@ -122,7 +121,7 @@ async fn what_is_being_made_counts_and_what_its_caller_left_does_not() {
     })
     .await;
     let second = world.create_with(&key, &half()).await;
-    assert_eq!(second.code(), "429 QUOTA::SANDBOXES");
+    assert_eq!(second.code(), "403 QUOTA::SANDBOXES");
     calling.shutdown().await;
     world.fake.let_creates_through(true);
     let listed = async || {
@@ -161,7 +160,7 @@ async fn paused_ones_count_in_full_ended_ones_their_files_and_a_restart_changes_
     world.start().await.unwrap();
     assert_eq!(usage(&world, "a").await, expected);
     let more = world.create_with(&key, &half()).await;
-    assert_eq!(more.code(), "429 QUOTA::DISK");
+    assert_eq!(more.code(), "403 QUOTA::DISK");
     delete(&world, &ended).await;
     let more = world.create_with(&key, &half()).await;
     assert_eq!(more.status, 202, "{more:?}");
@@ -171,7 +170,7 @@ async fn paused_ones_count_in_full_ended_ones_their_files_and_a_restart_changes_
     assert_eq!(change.send().await.status, 200);
     assert_eq!(usage(&world, "a").await["sandboxes"], 2);
     let more = world.create_with(&key, &half()).await;
-    assert_eq!(more.code(), "429 QUOTA::SANDBOXES");
+    assert_eq!(more.code(), "403 QUOTA::SANDBOXES");
 }
 
 /// A create with a named volume.

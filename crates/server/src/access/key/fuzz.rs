@@ -3,14 +3,14 @@ use barchan_testkit::inputs::bytes_from;
 
 use super::*;
 
-const WORDS: &[&str] = &[
-    "barchan_",
-    "0123456789ab",
-    "_",
-    "0123456789abcdef",
-    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
-    "A",
-    "é",
+const WORDS: &[&[u8]] = &[
+    b"barchan_",
+    b"0123456789ab",
+    b"_",
+    b"0123456789abcdef",
+    b"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+    b"A",
+    "é".as_bytes(),
 ];
 
 fuzz! {

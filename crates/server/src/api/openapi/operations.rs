@@ -62,6 +62,14 @@ impl Described {
         self
     }
 
+    const fn may_take(mut self, schema: &'static str) -> Self {
+        self.body = Some(Takes {
+            schema,
+            is_required: false,
+        });
+        self
+    }
+
     const fn refusals(mut self, statuses: &'static [u16]) -> Self {
         self.refusals = statuses;
         self
@@ -88,6 +96,7 @@ const LOGS: &[Parameter] = &[of("tail", "Lines"), of("scope", "LogScope")];
 /// Writes to the store, and perhaps asks the runtime.
 const CHANGES: &[u16] = &[500, 503];
 const CHANGES_STATE: &[u16] = &[409, 500, 503];
+const CHANGES_ACCESS: &[u16] = &[404, 409, 500, 503];
 
 pub(super) const fn described(operation: Operation) -> Described {
     use Operation as Op;
@@ -132,6 +141,23 @@ pub(super) const fn described(operation: Operation) -> Described {
         Op::Reload => new("Reads the settings again.", 200, Json("ReloadReport")).refusals(&[409]),
         Op::ListVolumes => new("All named volumes.", 200, Json("NamedVolumes")).refusals(CHANGES),
         Op::RemoveVolume => new("Removes a named volume.", 204, Nothing).refusals(CHANGES_STATE),
+        Op::ListKeys => new("All keys; an admin's.", 200, Json("KeyList")),
+        Op::CreateKey => new("Makes a key.", 201, Json("NewKey"))
+            .takes("CreateKey")
+            .refusals(CHANGES_ACCESS),
+        Op::RotateKey => new("Replaces a key.", 200, Json("NewKey"))
+            .may_take("RotateKey")
+            .refusals(CHANGES),
+        Op::RevokeKey => new("Takes a key away.", 204, Nothing).refusals(CHANGES),
+        Op::ListTenants => new("All tenants; an admin's.", 200, Json("TenantList")),
+        Op::CreateTenant => new("Makes a tenant.", 201, Json("Tenant"))
+            .takes("CreateTenant")
+            .refusals(CHANGES_ACCESS),
+        Op::Tenant => new("A tenant and what it uses.", 200, Json("Tenant")),
+        Op::ChangeTenant => new("Replaces what holds for a tenant.", 200, Json("Tenant"))
+            .takes("TenantTerms")
+            .refusals(CHANGES),
+        Op::RemoveTenant => new("Removes a tenant.", 204, Nothing).refusals(CHANGES_STATE),
         Op::Missing(missing) => absent(missing),
     }
 }

@@ -67,7 +67,7 @@ impl Step {
                 let spans = [0, 1, 9, 11, 30, 61, 120, 301, 700, 3700];
                 Self::Advance(Duration::from_secs(one(seed, &spans)))
             }
-            2 if seed.number() % 2 == 0 => {
+            2 if seed.number().is_multiple_of(2) => {
                 Self::SetCalendar(one(seed, &[-86_400, -3600, -61, 61, 3600, 86_400]))
             }
             2 => Self::Exit(which, one(seed, &[0, 1, 137])),

@@ -127,6 +127,12 @@ fn for_tenants() -> Vec<Row<&'static str>> {
     let none = Value::Null;
     vec![
         ("GET /health", Nothing, none.clone(), ["200", "200", "200"]),
+        (
+            "GET /openapi.json",
+            Nothing,
+            none.clone(),
+            ["200", "200", "200"],
+        ),
         ("GET /version", Nothing, none.clone(), ["200", "200", "200"]),
         (
             "POST /v1/sandboxes",
