@@ -45,8 +45,8 @@ impl Known {
     }
 }
 
-/// Makes and uses sandboxes, with trouble on the way; the ids that were acknowledged, and what other
-/// creates were refused with.
+/// Makes and uses sandboxes, with trouble on the way; the ids that were acknowledged, and what
+/// other creates were refused with.
 async fn storm(
     world: &World,
     mut trouble: Trouble,

@@ -22,10 +22,21 @@ impl Scope {
         self.0.as_deref()
     }
 
+    /// Whose things are made in it: the name of the tenant, nothing for the operator's.
+    #[must_use]
+    pub fn owner(&self) -> &str {
+        self.tenant().map_or("", |tenant| tenant.name.as_str())
+    }
+
+    /// Whether what somebody owns is there.
+    #[must_use]
+    pub fn sees_owner(&self, owner: &str) -> bool {
+        self.tenant().is_none() || self.owner() == owner
+    }
+
     /// Whether a sandbox is there.
     #[must_use]
     pub fn sees(&self, record: &Record) -> bool {
-        let name = self.tenant().map(|tenant| tenant.name.as_str());
-        name.is_none_or(|name| record.origin().tenant.as_deref() == Some(name))
+        self.sees_owner(record.origin().tenant.as_deref().unwrap_or_default())
     }
 }

@@ -22,7 +22,7 @@ use barchan_wire::secret::Secret;
 
 use super::error::{LifecycleError, Verb};
 use super::expiry::Deadlines;
-use super::feed::{Feed, Watch};
+use super::feed::Feed;
 use super::graves::Graves;
 use super::list::{self, Filter};
 use super::registry::{Entry, Registry};
@@ -290,12 +290,6 @@ impl Lifecycle {
     pub fn recall(&self, id: &SandboxId) -> Result<Arc<Record>, LifecycleError> {
         let known = self.get(id).ok().or_else(|| self.grave(id));
         known.ok_or_else(|| LifecycleError::NotFound(id.to_string()))
-    }
-
-    /// Every change of every sandbox, from after one on or from now on.
-    #[must_use]
-    pub fn watch_changes(&self, after: Option<u64>) -> Watch {
-        self.0.feed.watch(after, self.2.clone())
     }
 
     /// Applies an event and returns once its record is kept.

@@ -7,6 +7,7 @@ use barchan_wire::id::SandboxId;
 use barchan_wire::lifecycle::Usage;
 
 use super::Lifecycle;
+use crate::lifecycle::feed::Watch;
 use crate::lifecycle::quota;
 use crate::lifecycle::scope::Scope;
 use crate::lifecycle::state::Record;
@@ -34,6 +35,12 @@ impl Lifecycle {
     #[must_use]
     pub fn usage_of(&self, tenant: &str) -> Usage {
         quota::usage(self.0.registry.records().into_iter(), tenant)
+    }
+
+    /// Every change of these sandboxes, from after one on or from now on.
+    #[must_use]
+    pub fn watch_changes(&self, after: Option<u64>) -> Watch {
+        self.0.feed.watch(after, self.2.clone())
     }
 
     /// What is known of a sandbox that is gone.
