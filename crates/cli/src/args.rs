@@ -286,6 +286,8 @@ pub(crate) enum Settings {
     },
     /// Print the reference of all settings
     Reference,
+    /// Print the reference of the server's figures
+    Metrics,
     /// Have a running server read its settings again
     Reload,
     /// Tell what the settings of OpenSandbox's server mean here, line by line

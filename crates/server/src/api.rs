@@ -12,6 +12,7 @@ mod guard;
 mod identity;
 mod keys;
 mod links;
+mod metrics;
 mod once;
 mod openapi;
 mod pages;
@@ -28,6 +29,7 @@ mod tenants;
 mod trail;
 mod views;
 mod volumes;
+mod watched;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -37,15 +39,15 @@ use barchan_daemon::clock::{Clock, Now};
 use barchan_daemon::payload::Payload;
 use barchan_daemon::shutdown::Shutdown;
 use barchan_daemon::tasks::Tasks;
-use barchan_wire::header;
-use http::header::HeaderValue;
+use http::HeaderValue;
 use http::{Method, Request, Response};
 use tokio::sync::OwnedSemaphorePermit;
-use uuid::Uuid;
+use tracing::Instrument;
 
 use crate::activity::Activity;
 use crate::config::Features;
 use crate::lifecycle::Lifecycle;
+use crate::observe::Observe;
 pub(crate) use admission::Admission;
 pub(crate) use auth::Gate;
 use errors::Refusal;
@@ -54,6 +56,7 @@ use identity::Identity;
 pub(crate) use identity::{Rates, Tenancy};
 pub use links::BadSecrets;
 pub(crate) use links::{Links, OSEP_SHAPE, OsepKey};
+pub(crate) use metrics::Readers;
 pub(crate) use proxy::{Domain, Pool, Proxy, Waits};
 pub(crate) use reload::Reload;
 pub(crate) use reply::Body;
@@ -61,9 +64,8 @@ pub use routes::served as routes;
 use routes::{Found, Operation, Place};
 pub(crate) use strangers::Strangers;
 use trail::Trail;
-
-/// Longest request id of a caller that is echoed, in bytes.
-const REQUEST_ID_BYTES_MAX: usize = 128;
+pub(crate) use watched::AccessLog;
+use watched::Watched;
 
 /// What answers requests: one whole reading of the settings, never changed. When they are read
 /// again, another one takes its place; what began with this one ends with it.
@@ -78,6 +80,12 @@ pub(crate) struct Api {
     pub(crate) admission: Admission,
     pub(crate) proxy: Proxy,
     pub(crate) activity: Activity,
+    /// Counts and traces.
+    pub(crate) observe: Observe,
+    /// Who may read the figures.
+    pub(crate) metrics_for: Readers,
+    /// How loud the line of each request is.
+    pub(crate) access_log: AccessLog,
     pub(crate) clock: Clock,
     /// When this run of the server began.
     pub(crate) started: Now,
@@ -110,6 +118,11 @@ pub(crate) struct Peer {
     pub(crate) place: Arc<OwnedSemaphorePermit>,
 }
 
+/// The names of all operations, for figures.
+pub(crate) fn operations() -> Vec<String> {
+    routes::operations()
+}
+
 impl Api {
     /// Answers one request.
     pub(crate) async fn answer(
@@ -118,8 +131,8 @@ impl Api {
         request: Request<Payload>,
     ) -> Response<Body> {
         let _busy = self.activity.begin(&self.clock);
-        let id = request_id(&request);
         let target = self.target(&request);
+        let watched = Watched::begin(self, &request, &target);
         // People who follow an address in a browser read pages.
         let is_read = match &target {
             Ok(Some(target)) => *target.form() != proxy::Form::Path,
@@ -127,15 +140,17 @@ impl Api {
             Err(_) => true,
         };
         let shows_page = is_read && proxy::takes_pages(request.headers());
-        let mut trail = Trail::begin(self, peer, &id);
-        let decided = self.decide(peer, target, request, &mut trail).await;
+        let mut trail = Trail::begin(self, peer, watched.id());
+        let decided = self.decide(peer, target, request, &mut trail);
+        let decided = decided.instrument(watched.log_span());
+        let decided = watched.scope().run(decided).await;
         trail.end(&decided);
         let mut response = match decided {
             Ok(response) => response,
             Err(refusal) if shows_page => refusal.into_page(),
             Err(refusal) => refusal.into_response(),
         };
-        response.headers_mut().insert(header::REQUEST_ID, id);
+        watched.end(&mut response);
         response
     }
 
@@ -155,7 +170,7 @@ impl Api {
         let path = request.uri().path();
         let found = routes::find(request.method(), path);
         trail.leads_to(&found);
-        let identity = match routes::is_open(path) {
+        let identity = match routes::is_open(path) || self.is_open_to_all(path) {
             true => Identity::Nobody,
             false => self.identify(peer, request.headers())?,
         };
@@ -195,6 +210,9 @@ impl Api {
             Operation::Renew => self.renew(place, request).await,
             Operation::Endpoint => self.endpoint(place, &request),
             Operation::Logs => self.logs(place, &request).await,
+            Operation::Events => self.events(place, &request),
+            Operation::Inspect => Box::pin(self.inspect(place)).await,
+            Operation::Summary => Box::pin(self.summary(place, &request)).await,
             Operation::CreateEvent => self.create_event(request).await,
             Operation::CreatePool => self.create_pool(request).await,
             Operation::Pools => Ok(self.pools()),
@@ -203,6 +221,7 @@ impl Api {
             Operation::DeletePool => self.delete_pool(place).await,
             Operation::Report => self.report(place),
             Operation::Watch => self.watch(&request, identity),
+            Operation::Metrics => Box::pin(self.show_metrics()).await,
             Operation::Reload => self.reload().await,
             Operation::ListVolumes => self.list_volumes().await,
             Operation::RemoveVolume => self.remove_volume(place).await,
@@ -228,22 +247,6 @@ impl Api {
             .unwrap_or(&self.own_host)
             .to_owned()
     }
-}
-
-/// The caller's id of the request if it is fit to be shown, else a new one.
-fn request_id(request: &Request<Payload>) -> HeaderValue {
-    let given = request.headers().get(header::REQUEST_ID);
-    let fit = |id: &&HeaderValue| {
-        let bytes = id.as_bytes();
-        !bytes.is_empty()
-            && bytes.len() <= REQUEST_ID_BYTES_MAX
-            && bytes.iter().all(u8::is_ascii_graphic)
-    };
-    given.filter(fit).cloned().unwrap_or_else(|| {
-        let mut text = [0; 32];
-        let id = Uuid::new_v4().simple().encode_lower(&mut text);
-        HeaderValue::from_str(id).unwrap_or(HeaderValue::from_static("-"))
-    })
 }
 
 /// The methods that reach programs in sandboxes.

@@ -1,6 +1,7 @@
 //! Assembles the server: settings → state directory → store → runtime → listeners, and takes it
 //! apart in the other order.
 
+mod export;
 mod keys;
 mod listen;
 mod live;
@@ -25,10 +26,12 @@ use tokio::sync::Semaphore;
 
 use crate::activity::Activity;
 pub use crate::api::BadSecrets;
-use crate::api::{Api, Pool, Reload};
+use crate::api::{self, Api, Gate, Links, Pool, Reload, Tenancy};
 use crate::config::{self, Settings, SettingsError};
 use crate::lifecycle::{Lifecycle, LifecycleError, Parts};
-use crate::store::{Store, StoreError};
+use crate::observe::{BadFigures, Observe};
+use crate::store::{Meter, Store, StoreError};
+use export::Export;
 use listen::{Door, Listener};
 pub use live::Source;
 use live::{Live, Snapshot};
@@ -47,6 +50,7 @@ const IDLE_CHECK: Duration = Duration::from_millis(500);
 /// A server that listens.
 pub struct App {
     live: Arc<Live>,
+    export: Export,
     tasks: Tasks,
     shutdown: Shutdown,
     address: Option<SocketAddr>,
@@ -67,6 +71,9 @@ pub enum StartError {
     /// The database cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The server's own figures cannot be made.
+    #[error(transparent)]
+    Figures(#[from] BadFigures),
     /// The runtime could not be made.
     #[error("the runtime did not start: {0}")]
     Runtime(String),
@@ -118,7 +125,14 @@ impl App {
         keys::tell(settings, &site);
         let seed = site.secret(SEED_FILE)?;
         let links = keys::links(settings, &site)?;
-        let (store, mut kept) = Store::open(&site.path(DATABASE), &site::boot())?;
+        let plan = make::plan(settings);
+        let (observe, exporter) = Observe::new(clock.clone(), &api::operations(), plan)?;
+        let meter = Meter {
+            clock: clock.clone(),
+            seconds: observe.metrics().store_seconds.clone(),
+        };
+        let database = site.path(DATABASE);
+        let (store, mut kept) = Store::measured(&database, &site::boot(), Some(meter))?;
         let store = Arc::new(store);
         let runtime = make(dir)
             .await
@@ -133,6 +147,7 @@ impl App {
             store,
             kept,
             clock: clock.clone(),
+            observe: observe.clone(),
             tasks: tasks.clone(),
             shutdown: shutdown.clone(),
         };
@@ -141,33 +156,22 @@ impl App {
         lifecycle.open_pools(pools, |pool| {
             admission.draft_of(pool, &lifecycle.capabilities())
         });
-        let own_host = address.map_or_else(|| "localhost".to_owned(), |at| at.to_string());
-        let live = Arc::new_cyclic(|live: &Weak<Live>| {
-            let api = Api {
-                lifecycle,
-                gate: tenancy::gate(&tenancy, key, seed),
-                tenancy,
-                links,
-                strangers: Arc::default(),
-                guard: make::guard(settings),
-                admission,
-                proxy: make::proxy(settings, &clock),
-                activity: Activity::starting(&clock),
-                started: clock.now(),
-                clock,
-                tasks: tasks.clone(),
-                shutdown: shutdown.clone(),
-                public_host: settings.server.public_host.clone(),
-                own_host,
-                body_wait: make::body_wait(settings),
-                features: settings.features.clone(),
-                reload: reload(Reloader(live.clone())),
-            };
-            let first = Snapshot::first(settings.clone(), api);
-            Live::new(first, source, Arc::clone(&site))
-        });
+        let made = Made {
+            lifecycle,
+            gate: tenancy::gate(&tenancy, key, seed),
+            tenancy,
+            links,
+            observe,
+            clock,
+            tasks: tasks.clone(),
+            shutdown: shutdown.clone(),
+            own_host: address.map_or_else(|| "localhost".to_owned(), |at| at.to_string()),
+        };
+        let live = made.live(settings, source, &site);
+        let export = Export::begin(exporter, &live);
         let app = Self {
             live,
+            export,
             tasks,
             shutdown,
             address,
@@ -255,6 +259,8 @@ impl App {
         if cut > 0 {
             tracing::warn!(cut, "requests were cut off at the end of the grace time");
         }
+        // Behind all that there is to tell of.
+        self.export.end().await;
     }
 
     async fn idle(&self) {
@@ -270,6 +276,51 @@ impl App {
                 return;
             }
         }
+    }
+}
+
+/// What the first reading of the settings is put together of.
+struct Made {
+    lifecycle: Lifecycle,
+    gate: Gate,
+    tenancy: Tenancy,
+    links: Arc<Links>,
+    observe: Observe,
+    clock: Clock,
+    tasks: Tasks,
+    shutdown: Shutdown,
+    own_host: String,
+}
+
+impl Made {
+    fn live(self, settings: &Settings, source: Source, site: &Arc<Site>) -> Arc<Live> {
+        Arc::new_cyclic(|live: &Weak<Live>| {
+            let api = Api {
+                lifecycle: self.lifecycle,
+                gate: self.gate,
+                tenancy: self.tenancy,
+                links: self.links,
+                strangers: Arc::default(),
+                guard: make::guard(settings),
+                admission: make::admission(settings),
+                proxy: make::proxy(settings, &self.clock),
+                activity: Activity::starting(&self.clock),
+                observe: self.observe,
+                metrics_for: make::readers(settings),
+                access_log: make::access_log(settings),
+                started: self.clock.now(),
+                clock: self.clock,
+                tasks: self.tasks,
+                shutdown: self.shutdown,
+                public_host: settings.server.public_host.clone(),
+                own_host: self.own_host,
+                body_wait: make::body_wait(settings),
+                features: settings.features.clone(),
+                reload: reload(Reloader(live.clone())),
+            };
+            let first = Snapshot::first(settings.clone(), api);
+            Live::new(first, source, Arc::clone(site))
+        })
     }
 }
 

@@ -10,6 +10,7 @@ mod finding;
 mod foreign;
 mod live;
 mod load;
+mod observe;
 mod paths;
 mod reading;
 mod reference;
@@ -23,10 +24,12 @@ use confique::toml::FormatOptions;
 use serde::{Deserialize, Serialize};
 
 pub use access::{Access, Audit};
+pub(crate) use check::endpoint;
 pub use finding::{Finding, Origin, SettingsError, Severity};
 pub use foreign::{Import, Line, Outcome, import};
 pub(crate) use live::merge;
 pub use load::{Loaded, Surroundings};
+pub use observe::Observe;
 pub(crate) use paths::is_root;
 pub use paths::{foreign_path, settings_path, state_dir};
 pub use reference::reference;
@@ -70,6 +73,9 @@ pub struct Settings {
     /// What is written to standard error.
     #[config(nested)]
     pub log: Log,
+    /// What operators see of the server: figures and traces.
+    #[config(nested)]
+    pub observe: Observe,
     /// What this server offers. What is switched off is refused with `FEATURE_DISABLED`.
     #[config(nested)]
     pub features: Features,
@@ -282,6 +288,10 @@ pub struct Log {
     /// Write JSON instead of lines.
     #[config(default = false)]
     pub json: bool,
+    /// The level of a line for each request, with its method, route, status, time, id and sandbox:
+    /// `info`, `debug` or `off`. Its target is `barchan_server::access`.
+    #[config(default = "debug")]
+    pub access: String,
 }
 
 /// What this server offers. What is switched off is refused with `FEATURE_DISABLED`.
@@ -311,6 +321,10 @@ pub struct Features {
     /// The output of sandboxes' entrypoints, at `/sandboxes/{id}/diagnostics/logs`.
     #[config(default = true)]
     pub logs: bool,
+    /// What happened to a sandbox and what it is, as text, at
+    /// `/sandboxes/{id}/diagnostics/events`, `inspect` and `summary`.
+    #[config(default = true)]
+    pub diagnostics: bool,
     /// Reaching ports of programs in sandboxes; without it, only their daemon is reached.
     #[config(default = true)]
     pub service_ports: bool,

@@ -10,6 +10,7 @@ pub mod app;
 pub mod audit;
 pub mod config;
 pub mod lifecycle;
+pub mod observe;
 mod random;
 pub mod store;
 

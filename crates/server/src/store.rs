@@ -10,8 +10,11 @@ use std::path::Path;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
+use barchan_daemon::clock::Clock;
 use barchan_wire::id::SandboxId;
+use prometheus::Histogram;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::access::KeptAccess;
@@ -33,6 +36,17 @@ pub struct Store {
     /// Dropped to let the keeper go.
     keeping: Option<SyncSender<()>>,
     keeper: Option<JoinHandle<()>>,
+    /// Tells when a change was handed in, if anybody wants to know how long it takes to be kept.
+    clock: Option<Clock>,
+}
+
+/// Times how long changes take to be kept.
+#[derive(Debug, Clone)]
+pub struct Meter {
+    /// Tells the time.
+    pub clock: Clock,
+    /// What counts it.
+    pub seconds: Histogram,
 }
 
 /// What a store holds when it is opened.
@@ -76,6 +90,8 @@ pub enum StoreError {
 #[derive(Debug)]
 struct Job {
     change: Change,
+    /// When it was handed in, if that is to be known.
+    since: Option<Duration>,
     done: oneshot::Sender<Result<(), StoreError>>,
 }
 
@@ -98,7 +114,7 @@ enum Change {
 /// A place in the writer's queue. Whoever holds one can hand in a change without waiting, and so
 /// under a lock that keeps changes of one record in order.
 #[derive(Debug)]
-pub struct Slot<'a>(mpsc::Permit<'a, Job>);
+pub struct Slot<'a>(mpsc::Permit<'a, Job>, Option<Duration>);
 
 /// Tells when a change is kept.
 #[derive(Debug)]
@@ -112,18 +128,34 @@ impl Store {
     /// # Errors
     /// When the database cannot be opened, is of a newer version, or holds what is no record.
     pub fn open(path: &Path, boot: &str) -> Result<(Self, Kept), StoreError> {
+        Self::measured(path, boot, None)
+    }
+
+    /// The same, timed.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn measured(
+        path: &Path,
+        boot: &str,
+        meter: Option<Meter>,
+    ) -> Result<(Self, Kept), StoreError> {
+        let clock = meter.as_ref().map(|meter| meter.clock.clone());
         let mut database = sqlite::open(path)?;
         let kept = sqlite::load(&mut database, boot)?;
         let (queue, jobs) = mpsc::channel(QUEUE_MAX);
         let log = sqlite::Log::open(path)?;
         let (keeping, going) = std::sync::mpsc::sync_channel(0);
-        let writer = thread(path, "store", move || sqlite::write_all(database, jobs))?;
+        let writer = thread(path, "store", move || {
+            sqlite::write_all(database, jobs, meter.as_ref());
+        })?;
         let keeper = thread(path, "store-log", move || log.keep_short(&going))?;
         let store = Self {
             queue: Some(queue),
             writer: Some(writer),
             keeping: Some(keeping),
             keeper: Some(keeper),
+            clock,
         };
         Ok((store, kept))
     }
@@ -134,11 +166,20 @@ impl Store {
     /// When the writer has stopped.
     pub async fn slot(&self) -> Result<Slot<'_>, StoreError> {
         let queue = self.queue.as_ref().ok_or(StoreError::Closed)?;
-        queue
-            .reserve()
-            .await
-            .map(Slot)
-            .map_err(|_| StoreError::Closed)
+        // The wait for a place is part of how long it takes.
+        let since = self.clock.as_ref().map(|clock| clock.now().uptime);
+        let place = queue.reserve().await.map_err(|_| StoreError::Closed)?;
+        Ok(Slot(place, since))
+    }
+
+    /// How many changes wait to be written.
+    #[must_use]
+    pub fn waiting(&self) -> u64 {
+        let free = self
+            .queue
+            .as_ref()
+            .map_or(QUEUE_MAX, mpsc::Sender::capacity);
+        QUEUE_MAX.saturating_sub(free) as u64
     }
 }
 
@@ -211,7 +252,12 @@ impl Slot<'_> {
 
     fn hand_in(self, change: Change) -> Receipt {
         let (done, receipt) = oneshot::channel();
-        self.0.send(Job { change, done });
+        let since = self.1;
+        self.0.send(Job {
+            change,
+            since,
+            done,
+        });
         Receipt(receipt)
     }
 }

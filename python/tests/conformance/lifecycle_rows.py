@@ -12,7 +12,6 @@ BAD_PORT = "DOCKER::INVALID_PORT"
 NO_SNAPSHOTS = "SNAPSHOT::NOT_IMPLEMENTED"
 NO_POOL = "KUBERNETES::POOL_NOT_FOUND"
 NO_TEMPLATES = "FSB::API_NOT_SUPPORTED"
-NO_DIAGNOSTICS = "DIAGNOSTICS_NOT_IMPLEMENTED"
 NO_WAY = "BACKEND_CONNECTION_FAILED"
 
 ENDPOINTS = [
@@ -99,6 +98,7 @@ ENDPOINTS = [
 ]
 
 LOGS = "/sandboxes/{sandbox}/diagnostics/logs"
+HISTORY = "/sandboxes/{sandbox}/diagnostics/events"
 DIAGNOSTICS = [
     Row(
         "GET /sandboxes/{id}/diagnostics/logs",
@@ -134,12 +134,49 @@ DIAGNOSTICS = [
         404,
         NO_SANDBOX,
     ),
+    Row(
+        "GET /sandboxes/{id}/diagnostics/events",
+        f"{HISTORY}?scope=Runtime",
+        200,
+        shape={
+            "sandboxId": UUID,
+            "kind": "events",
+            "scope": "runtime",
+            "delivery": "inline",
+            "contentType": "text/plain; charset=utf-8",
+            "content": str,
+            "contentLength": int,
+            "truncated": bool,
+        },
+    ),
+    Row(
+        "GET /sandboxes/{id}/diagnostics/events",
+        HISTORY,
+        200,
+        look=lambda it: it.headers["deprecation"] == "true",
+    ),
+    Row(
+        "GET /sandboxes/{id}/diagnostics/events",
+        f"{HISTORY}?scope=container",
+        400,
+        "DIAGNOSTICS_SCOPE_UNSUPPORTED",
+    ),
+    Row("GET /sandboxes/{id}/diagnostics/events", f"{HISTORY}?limit=501", 422),
     *[
         Row(
             f"GET /sandboxes/{{id}}/diagnostics/{what}",
             f"/sandboxes/{{sandbox}}/diagnostics/{what}",
-            501,
-            NO_DIAGNOSTICS,
+            200,
+            look=lambda it: "deprecation" not in it.headers and "Sandbox:" in it.text,
+        )
+        for what in ("inspect", "summary")
+    ],
+    *[
+        Row(
+            f"GET /sandboxes/{{id}}/diagnostics/{what}",
+            f"/sandboxes/{{nobody}}/diagnostics/{what}",
+            404,
+            NO_SANDBOX,
         )
         for what in ("events", "inspect", "summary")
     ],

@@ -14,7 +14,6 @@ from paths import ROOT
 # clients of OpenSandbox expect these statuses.
 NOT_OURS = {
     "BACKEND_CONNECTION_FAILED",
-    "DIAGNOSTICS_NOT_IMPLEMENTED",
     "DOCKER::SANDBOX_IMAGE_PULL_FAILED",
     "DOCKER::SANDBOX_START_FAILED",
     "FSB::API_NOT_SUPPORTED",
@@ -23,12 +22,16 @@ NOT_OURS = {
 # What a run is worth nothing without.
 REACHED = {
     "GET /health",
+    "GET /metrics",
     "POST /v1/sandboxes",
     "GET /v1/sandboxes",
     "GET /v1/sandboxes/{sandboxId}",
     "DELETE /v1/sandboxes/{sandboxId}",
     "PATCH /v1/sandboxes/{sandboxId}/metadata",
+    "GET /v1/sandboxes/{sandboxId}/diagnostics/events",
+    "GET /v1/sandboxes/{sandboxId}/diagnostics/inspect",
     "GET /v1/sandboxes/{sandboxId}/diagnostics/logs",
+    "GET /v1/sandboxes/{sandboxId}/diagnostics/summary",
     "GET /x/sandboxes/{sandboxId}",
     "POST /v1/pools",
     "GET /v1/pools",

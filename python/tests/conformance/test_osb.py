@@ -109,6 +109,37 @@ def test_run(osb: Osb, words: list[str], stdout: str, code: int) -> None:
     assert done.stdout.startswith(stdout)
 
 
+def test_diagnostics(osb: Osb) -> None:
+    told = osb.json("diagnostics", "events", "ID", "-s", "runtime")
+    assert (told["sandbox_id"], told["kind"], told["truncated"]) == (osb.sandbox, "events", False)
+    assert " started" in told["content"]
+    assert " created" in osb("diagnostics", "events", "ID", "-s", "all").stdout
+    assert osb.json("diagnostics", "logs", "ID", "-s", "container")["kind"] == "logs"
+    osb("diagnostics", "events", "ID", "-s", "nonsense", code=1)
+    assert " created" in osb("devops", "events", "ID", "-l", "50").stdout
+    osb("devops", "logs", "ID", "-n", "10", "-s", "10m")
+    told = osb("devops", "inspect", "ID").stdout
+    assert "State:      Running" in told
+    assert "memory 536870912 bytes" in told
+    assert "% of 1.00 cores" in told, "what it uses is asked of its daemon"
+    told = osb("devops", "summary", "ID", "-n", "5", "--event-limit", "5").stdout
+    assert all(f"===== {part} =====" in told for part in ("INSPECT", "EVENTS", "LOGS"))
+    assert "GREETING" not in told
+
+
+def test_diagnostics_of_a_sandbox_that_is_gone(osb: Osb) -> None:
+    words = ("-i", "host", "-t", "10m", "--entrypoint", "sleep", "--entrypoint", "inf")
+    gone = osb.json("sandbox", "create", *words)["id"]
+    osb("sandbox", "kill", gone)
+    assert (
+        " removed: The sandbox was deleted."
+        in osb("diagnostics", "events", gone, "-s", "runtime").stdout
+    )
+    assert "End:        killed" in osb("devops", "inspect", gone).stdout
+    assert "(not kept" in osb("devops", "summary", gone).stdout
+    osb("diagnostics", "logs", gone, "-s", "all", code=1)
+
+
 def test_a_time_limit_ends_a_command(osb: Osb) -> None:
     osb("command", "run", "ID", "-t", "1s", "--", "sleep", "60", code=1)
 
@@ -168,11 +199,6 @@ def test_sessions(osb: Osb) -> None:
     osb("command", "session", "delete", "ID", session, code=1)
 
 
-def test_diagnostics(osb: Osb) -> None:
-    osb("diagnostics", "logs", "ID", "-s", "container")
-    osb("devops", "logs", "ID", "-n", "10")
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -181,8 +207,6 @@ def test_diagnostics(osb: Osb) -> None:
         ("template", "list"),
         ("egress", "get", "ID"),
         ("credential-vault", "get", "ID"),
-        ("diagnostics", "events", "ID", "-s", "runtime"),
-        ("devops", "inspect", "ID"),
     ],
     ids=" ".join,
 )

@@ -27,6 +27,10 @@ pub(super) async fn run(global: &Global, command: Settings, output: &Output) -> 
             output.line(server::reference().trim_end())?;
             Ok(0)
         }
+        Settings::Metrics => {
+            output.line(barchan_server::observe::reference().trim_end())?;
+            Ok(0)
+        }
         Settings::Reload => reload(global, output).await.map(|()| 0),
         Settings::Import {
             file,

@@ -95,6 +95,7 @@ impl Admission {
                 renew_on_access_s: wishes.renew_on_access_s,
                 pool: None,
                 volumes,
+                granted: limits.into(),
                 ..Origin::default()
             },
             metadata: wishes.metadata,

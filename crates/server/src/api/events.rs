@@ -1,5 +1,7 @@
 //! Every change of every sandbox, as it is kept: an event stream for browsers and programs.
 
+mod filter;
+
 use std::time::Duration;
 
 use barchan_daemon::clock::Clock;
@@ -19,6 +21,7 @@ use super::reply::{self, Body};
 use super::{Api, views};
 use crate::access::Access;
 use crate::lifecycle::{Change, Watch};
+use filter::Filter;
 
 /// Frames on their way to a watcher that is slower than the changes.
 const FRAMES_MAX: usize = 64;
@@ -34,6 +37,7 @@ impl Api {
         request: &Request<Payload>,
         identity: Identity,
     ) -> Result<Response<Body>, Refusal> {
+        let filter = Filter::read(request.uri().query())?;
         let last = request.headers().get(LAST_EVENT_ID);
         let last = last.map(|last| self.number(last.as_bytes()));
         let watch = match last {
@@ -48,6 +52,7 @@ impl Api {
         let (out, frames) = mpsc::channel(FRAMES_MAX);
         let teller = Teller {
             run: self.run_id(),
+            filter,
             clock: self.clock.clone(),
             shutdown: self.shutdown.clone(),
             access: self.tenancy.access.clone(),
@@ -78,6 +83,7 @@ impl Api {
 
 struct Teller {
     run: String,
+    filter: Filter,
     clock: Clock,
     shutdown: Shutdown,
     access: Access,
@@ -104,11 +110,11 @@ impl Teller {
             }
         }
         let mut changes = self.access.changes();
+        let mut heartbeat = self.clock.now().uptime + HEARTBEAT;
         while self
             .identity
             .is_good(&self.access, Time::new(self.clock.now().wall))
         {
-            let heartbeat = self.clock.now().uptime + HEARTBEAT;
             let frame = tokio::select! {
                 change = coming.recv() => match change {
                     Ok(change) if scope.sees(&change.record) => self.frame(&change),
@@ -123,15 +129,20 @@ impl Teller {
                 () = self.out.closed() => return,
                 () = self.shutdown.begun() => return,
             };
-            if let Some(frame) = frame
-                && self.out.send(frame).await.is_err()
-            {
+            // Whoever is told nothing of what happens still hears that it is heard.
+            let Some(frame) = frame else { continue };
+            if self.out.send(frame).await.is_err() {
                 return;
             }
+            heartbeat = self.clock.now().uptime + HEARTBEAT;
         }
     }
 
+    /// What is told of a change; nothing if the watcher does not want to know.
     fn frame(&self, change: &Change) -> Option<Bytes> {
+        if !self.filter.shows(change) {
+            return None;
+        }
         let report = views::change(change);
         // Our own types always are JSON.
         let data = serde_json::to_string(&report).ok()?;

@@ -19,6 +19,9 @@ impl Api {
             | Operation::ResizePool
             | Operation::DeletePool => &[(on.pools, "pools")],
             Operation::Logs => &[(on.logs, "logs")],
+            Operation::Events | Operation::Inspect | Operation::Summary => {
+                &[(on.diagnostics, "diagnostics")]
+            }
             Operation::Report
             | Operation::ListVolumes
             | Operation::RemoveVolume

@@ -3,6 +3,7 @@
 
 mod access;
 mod cookies;
+mod counted;
 mod exchange;
 mod headers;
 mod hosts;
@@ -12,7 +13,9 @@ mod pool;
 mod relay;
 mod splice;
 mod target;
+mod traces;
 mod tunnel;
+mod usage;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -33,6 +36,7 @@ use super::trail::Trail;
 use super::{Api, PROXIED, Peer, endpoints, guard};
 use access::Pass;
 pub(super) use access::takes_pages;
+use counted::Counted;
 use headers::Caller;
 pub(crate) use hosts::Domain;
 use hosts::HostName;
@@ -145,7 +149,9 @@ impl Api {
             request.headers_mut().extend(splice::offer());
         }
         let moved = Arc::<AtomicU64>::default();
-        let request = request.map(|body| Upload::new(body, Arc::clone(&moved)));
+        let streams = &self.observe.metrics().streams;
+        let bytes = streams.bytes_in.clone();
+        let request = request.map(|body| Upload::new(body, Arc::clone(&moved), bytes));
         let begun = if is_grpc {
             self.exchange_grpc(&way, target, request, &moved).await
         } else {
@@ -171,7 +177,8 @@ impl Api {
         let is_foreign = port != EXECD_PORT;
         headers::answer(&mut head.headers, target, host.as_deref(), is_foreign);
         head.version = Version::default();
-        let relay = Relay::new(body, link, self.proxy.pool.clone(), way.id, in_use);
+        let counted = Counted::open(streams);
+        let relay = Relay::new(body, link, self.proxy.pool.clone(), way.id, counted, in_use);
         Ok(Response::from_parts(head, Body::Relayed(Box::new(relay))))
     }
 
@@ -192,6 +199,7 @@ impl Api {
         self.gate.strip(&mut head.headers);
         let caller = Caller { peer, host };
         headers::question(&mut head.headers, &caller, target, way.port);
+        traces::question(&mut head.headers, way.port == EXECD_PORT);
         Ok(Request::from_parts(head, body))
     }
 

@@ -46,7 +46,8 @@ impl Query {
             .map(|(_, value)| value.as_str())
     }
 
-    fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+    /// All parameters of a name.
+    pub(super) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0
             .iter()
             .filter(move |(key, _)| key == name)
@@ -103,7 +104,7 @@ impl ListQuery {
         let states = query.all("state").map(str::to_ascii_lowercase).collect();
         let (page, page_size) = faults.or((page, size.unwrap_or(PAGE_SIZE_DEFAULT)))?;
         let metadata = match query.last("metadata") {
-            Some(text) => metadata(text)?,
+            Some(text) => labels(text)?,
             None => BTreeMap::new(),
         };
         Ok(Self {
@@ -115,19 +116,19 @@ impl ListQuery {
 }
 
 /// A metadata filter is a query text of its own: clients encode each value, and then the whole.
-fn metadata(text: &str) -> Result<BTreeMap<String, String>, Refusal> {
+pub(super) fn labels(text: &str) -> Result<BTreeMap<String, String>, Refusal> {
     if text.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let mut labels = BTreeMap::new();
+    let mut found = BTreeMap::new();
     for pair in text.split('&') {
         let Some((key, value)) = pair.split_once('=') else {
             let message = "the metadata filter must be key=value pairs joined by '&'";
             return Err(Refusal::new(400, code::INVALID_METADATA_FORMAT, message));
         };
-        labels.insert(decode(key), decode(value));
+        found.insert(decode(key), decode(value));
     }
-    Ok(labels)
+    Ok(found)
 }
 
 fn decode(text: &str) -> String {

@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 
 use super::once::Piped;
 use super::proxy::Relay;
+use crate::observe::Span;
 
 /// The body of an answer.
 pub(crate) enum Body {
@@ -24,6 +25,19 @@ pub(crate) enum Body {
     Piped(Piped),
     /// What this server tells as it happens.
     Told(mpsc::Receiver<Bytes>),
+    /// Any of these, with the span of its request, which ends with it.
+    Traced(Box<(Self, Span)>),
+}
+
+impl Body {
+    /// Lets a span go on until the answer is sent, if that takes time.
+    pub(super) fn traced(self, span: Span) -> Self {
+        match self {
+            Self::Whole(bytes) => Self::Whole(bytes),
+            goes_on if span.is_some() => Self::Traced(Box::new((goes_on, span))),
+            goes_on => goes_on,
+        }
+    }
 }
 
 impl HttpBody for Body {
@@ -44,6 +58,7 @@ impl HttpBody for Body {
             Self::Told(pieces) => pieces
                 .poll_recv(cx)
                 .map(|it| it.map(|piece| Ok(Frame::data(piece)))),
+            Self::Traced(traced) => Pin::new(&mut traced.0).poll_frame(cx),
         }
     }
 
@@ -52,6 +67,7 @@ impl HttpBody for Body {
             Self::Whole(bytes) => bytes.is_empty(),
             Self::Relayed(relay) => relay.is_end_stream(),
             Self::Piped(_) | Self::Told(_) => false,
+            Self::Traced(traced) => traced.0.is_end_stream(),
         }
     }
 
@@ -60,6 +76,7 @@ impl HttpBody for Body {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Self::Relayed(relay) => relay.size_hint(),
             Self::Piped(_) | Self::Told(_) => SizeHint::default(),
+            Self::Traced(traced) => traced.0.size_hint(),
         }
     }
 }

@@ -54,6 +54,9 @@ impl Operation {
             Self::Renew => ("sandbox.renew", Key, true, Sandbox),
             Self::Endpoint => ("sandbox.endpoint", Key, false, Sandbox),
             Self::Logs => ("sandbox.logs", Key, false, Sandbox),
+            Self::Events => ("sandbox.events", Key, false, Sandbox),
+            Self::Inspect => ("sandbox.inspect", Key, false, Sandbox),
+            Self::Summary => ("sandbox.summary", Key, false, Sandbox),
             Self::CreateEvent => ("metrics.event", Key, false, None),
             Self::CreatePool => ("pool.create", Admin, true, None),
             Self::Pools => ("pool.list", Admin, false, None),
@@ -62,6 +65,8 @@ impl Operation {
             Self::DeletePool => ("pool.delete", Admin, true, Other),
             Self::Report => ("sandbox.report", Key, false, Sandbox),
             Self::Watch => ("events.watch", Key, false, None),
+            // They are of all tenants together.
+            Self::Metrics => ("server.metrics", Admin, false, None),
             Self::Reload => ("settings.reload", Admin, true, None),
             Self::ListVolumes => ("volume.list", Key, false, None),
             Self::RemoveVolume => ("volume.delete", Key, true, Other),
@@ -75,7 +80,6 @@ impl Operation {
             Self::ChangeTenant => ("tenant.change", Admin, true, Other),
             Self::RemoveTenant => ("tenant.delete", Admin, true, Other),
             Self::Missing(Missing::NetworkPolicy) => ("sandbox.policy", Key, false, Sandbox),
-            Self::Missing(Missing::Diagnostics) => ("sandbox.diagnostics", Key, false, Sandbox),
             Self::Missing(Missing::Snapshots) => ("snapshot", Key, false, None),
             Self::Missing(Missing::Templates) => ("template", Key, false, None),
         };

@@ -1,5 +1,6 @@
 //! Pure. Which method and path lead where.
 
+mod names;
 mod table;
 
 use std::borrow::Cow;
@@ -7,6 +8,7 @@ use std::borrow::Cow;
 use http::Method;
 use percent_encoding::percent_decode_str;
 
+pub(super) use names::{DAEMON, OTHER, PORT, all as operations, named};
 use table::ROUTES;
 
 /// What is asked for.
@@ -26,6 +28,12 @@ pub(super) enum Operation {
     Renew,
     Endpoint,
     Logs,
+    /// What happened to a sandbox, as text.
+    Events,
+    /// What is known of a sandbox, as text.
+    Inspect,
+    /// All of these.
+    Summary,
     CreateEvent,
     CreatePool,
     Pools,
@@ -36,6 +44,8 @@ pub(super) enum Operation {
     Report,
     /// Every change of every sandbox.
     Watch,
+    /// The server's own figures.
+    Metrics,
     /// The settings, read again.
     Reload,
     /// Every named volume.
@@ -61,7 +71,6 @@ pub(super) enum Missing {
     Snapshots,
     Templates,
     NetworkPolicy,
-    Diagnostics,
 }
 
 /// What the path names.
@@ -73,6 +82,8 @@ pub(super) struct Place {
     pub(super) port: String,
     /// Whether the path begins with `/v1`.
     pub(super) is_v1: bool,
+    /// The number of the route.
+    pub(super) route: usize,
 }
 
 /// Where a request leads.
@@ -174,19 +185,23 @@ pub(super) fn find(method: &Method, path: &str) -> Found {
     };
     let parts: Vec<&str> = rest.split('/').collect();
     let routes = || {
-        ROUTES.iter().filter(|(_, mount, pattern, _)| {
-            let mounted = match mount {
-                Mount::Both => true,
-                Mount::Root => !is_v1,
-                Mount::V1 => is_v1,
-            };
-            mounted && fits(pattern, &parts)
-        })
+        ROUTES
+            .iter()
+            .enumerate()
+            .filter(|(_, (_, mount, pattern, _))| {
+                let mounted = match mount {
+                    Mount::Both => true,
+                    Mount::Root => !is_v1,
+                    Mount::V1 => is_v1,
+                };
+                mounted && fits(pattern, &parts)
+            })
     };
-    if let Some((_, _, pattern, operation)) = routes().find(|(is, ..)| is == method) {
-        return Found::Operation(*operation, place(pattern, &parts, is_v1));
+    let found = routes().find(|(_, (is, ..))| is == method);
+    if let Some((route, (_, _, pattern, operation))) = found {
+        return Found::Operation(*operation, place(route, pattern, &parts, is_v1));
     }
-    let others: Vec<Method> = routes().map(|(method, ..)| method.clone()).collect();
+    let others: Vec<Method> = routes().map(|(_, (method, ..))| method.clone()).collect();
     if !others.is_empty() {
         return Found::OtherMethods(others);
     }
@@ -212,7 +227,7 @@ fn fits(pattern: &str, parts: &[&str]) -> bool {
     all && wanted.next().is_none()
 }
 
-fn place(pattern: &str, parts: &[&str], is_v1: bool) -> Place {
+fn place(route: usize, pattern: &str, parts: &[&str], is_v1: bool) -> Place {
     let mut variable = pattern
         .split('/')
         .zip(parts)
@@ -220,7 +235,12 @@ fn place(pattern: &str, parts: &[&str], is_v1: bool) -> Place {
         .map(|(_, part)| decoded(part));
     let id = variable.next().unwrap_or_default();
     let port = variable.next().unwrap_or_default();
-    Place { id, port, is_v1 }
+    Place {
+        id,
+        port,
+        is_v1,
+        route,
+    }
 }
 
 /// What percent signs stand for; text that is no UTF-8 names nothing.

@@ -112,6 +112,7 @@ impl Api {
         let body = body::read_json(request, self.body_wait).await?;
         let event = CreateEvent::read(body.as_ref())?;
         let (ms, success) = (event.create_duration_ms, event.success);
+        self.observe.metrics().clients.reported(success, ms);
         tracing::debug!(ms, success, "a client reports a create");
         Ok(reply::empty(204))
     }

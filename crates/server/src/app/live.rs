@@ -158,6 +158,8 @@ fn renewed(api: &Api, settings: &Settings, gate: Gate, links: Arc<Links>) -> Api
         public_host: settings.server.public_host.clone(),
         body_wait: make::body_wait(settings),
         features: settings.features.clone(),
+        metrics_for: make::readers(settings),
+        access_log: make::access_log(settings),
         ..api.clone()
     }
 }

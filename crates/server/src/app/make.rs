@@ -6,11 +6,12 @@ use barchan_daemon::clock::Clock;
 use barchan_runtime::Limits;
 use barchan_wire::lifecycle::{Rate, resources};
 
-use crate::api::{Admission, Domain, Guard, Pool, Proxy, Rates, Waits};
+use crate::api::{AccessLog, Admission, Domain, Guard, Pool, Proxy, Rates, Readers, Waits};
 use crate::audit::Sizes;
 use crate::config::{self, Settings};
 use crate::lifecycle::Rules;
 use crate::lifecycle::state::Spans;
+use crate::observe::Plan;
 
 pub(super) fn rules(settings: &Settings) -> Rules {
     let spans = Spans {
@@ -115,4 +116,26 @@ pub(super) fn audit_sizes(settings: &Settings) -> Sizes {
         file_bytes_max: size.unwrap_or_default(),
         files_max: settings.audit.files_max,
     }
+}
+
+/// Who may read the figures. The setting was checked with the others.
+pub(super) fn readers(settings: &Settings) -> Readers {
+    Readers::parse(&settings.observe.metrics).unwrap_or(Readers::WithKey)
+}
+
+/// How loud the line of each request is.
+pub(super) fn access_log(settings: &Settings) -> AccessLog {
+    AccessLog::parse(&settings.log.access).unwrap_or(AccessLog::Debug)
+}
+
+/// What is sent to a collector, if there is one.
+pub(super) fn plan(settings: &Settings) -> Option<Plan> {
+    let observe = &settings.observe;
+    let every = Duration::from_secs(observe.otlp_metrics_interval_s);
+    Some(Plan {
+        endpoint: config::endpoint(settings).ok().flatten()?,
+        service: observe.service_name.clone(),
+        ratio: observe.otlp_traces.then_some(observe.trace_ratio),
+        metrics_every: (!every.is_zero()).then_some(every),
+    })
 }

@@ -6,8 +6,9 @@ use barchan_daemon::telemetry;
 use barchan_wire::lifecycle::create::TIMEOUT_S_MIN;
 use barchan_wire::lifecycle::resources;
 
-use super::Settings;
-use crate::api::{Domain, OSEP_SHAPE, OsepKey};
+use super::{SecretSetting, Settings};
+use crate::api::{AccessLog, Domain, OSEP_SHAPE, OsepKey, Readers};
+use crate::observe::{BadEndpoint, Endpoint};
 
 /// Most spare processes: beyond it they take more than they save.
 const SPARES_MAX: usize = 1024;
@@ -81,9 +82,36 @@ pub(super) fn faults(settings: &Settings) -> Vec<Fault> {
         found.extend((!is_good).then_some((key, why)));
     }
     found.extend(ports(settings));
+    found.extend(observed(settings));
     found.extend(amounts(settings));
     found.extend(storage(settings));
     found
+}
+
+/// What concerns figures, traces and logs.
+fn observed(settings: &Settings) -> impl Iterator<Item = Fault> {
+    let observe = &settings.observe;
+    let readers = "write `key`, `open` or `off`";
+    let log = "write `info`, `debug` or `off`";
+    let ratio = "write a share from 0 to 1";
+    let name = "write a name of 1 to 128 characters";
+    let has_readers = Readers::parse(&observe.metrics).is_some();
+    let has_log = AccessLog::parse(&settings.log.access).is_some();
+    let has_name = (1..=128).contains(&observe.service_name.len());
+    let headers = match endpoint(settings) {
+        Err(bad @ BadEndpoint::Header) => Some(("observe.otlp_headers", bad.advice())),
+        // A server starts all the same: the address may be in an environment for other programs.
+        Ok(_) | Err(BadEndpoint::Tls | BadEndpoint::Address) => None,
+    };
+    [
+        (!has_readers).then_some(("observe.metrics", readers)),
+        (!has_log).then_some(("log.access", log)),
+        (!(0.0..=1.0).contains(&observe.trace_ratio)).then_some(("observe.trace_ratio", ratio)),
+        (!has_name).then_some(("observe.service_name", name)),
+        headers,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// What concerns ports of sandboxes.
@@ -99,6 +127,16 @@ fn ports(settings: &Settings) -> impl Iterator<Item = Fault> {
     ]
     .into_iter()
     .flatten()
+}
+
+/// Where a collector is, if there is one.
+pub(crate) fn endpoint(settings: &Settings) -> Result<Option<Endpoint>, BadEndpoint> {
+    let observe = &settings.observe;
+    let headers = || observe.otlp_headers.iter().map(SecretSetting::secret);
+    let address = observe.otlp_endpoint.as_deref();
+    address
+        .map(|address| Endpoint::parse(address, headers()))
+        .transpose()
 }
 
 fn key_fault(settings: &Settings, key: &str) -> Option<Fault> {

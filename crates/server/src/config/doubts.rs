@@ -2,7 +2,8 @@
 
 use barchan_wire::lifecycle::resources;
 
-use super::Settings;
+use super::{Settings, check};
+use crate::observe::BadEndpoint;
 
 /// A setting, and what is doubtful about its value.
 type Doubt = (&'static str, String);
@@ -58,6 +59,14 @@ pub(super) fn of(settings: &Settings) -> Vec<Doubt> {
         is_relative(settings.store.state_dir.as_deref()),
         "store.state_dir",
         "the path depends on where the server is started; write it from the root on",
+    );
+    if let Err(bad @ (BadEndpoint::Tls | BadEndpoint::Address)) = check::endpoint(settings) {
+        doubt(true, "observe.otlp_endpoint", bad.advice());
+    }
+    doubt(
+        settings.observe.metrics == "open" && is_open,
+        "observe.metrics",
+        "everybody who reaches this server can read its figures",
     );
     found.extend(zeroes(settings));
     found.extend(beyond(settings));

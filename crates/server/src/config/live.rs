@@ -32,6 +32,12 @@ fixed! {
     audit.file_size_max,
     audit.files_max,
     log.json,
+    observe.otlp_endpoint,
+    observe.otlp_headers,
+    observe.otlp_traces,
+    observe.otlp_metrics_interval_s,
+    observe.trace_ratio,
+    observe.service_name,
 }
 
 /// Whether a change of the setting needs a restart.

@@ -77,6 +77,11 @@ impl Feed {
         let _ = self.told.send(change);
     }
 
+    /// How many watch.
+    pub(super) fn watchers(&self) -> u64 {
+        self.told.receiver_count() as u64
+    }
+
     /// Watches from after a change on, or from now on.
     pub(super) fn watch(&self, after: Option<u64>, scope: Scope) -> Watch {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,9 +1,11 @@
 //! Does what [`super::state`] decides: asks the runtime, writes to the store, in that table's
 //! order.
 
+mod figures;
 mod observe;
 mod once;
 mod pools;
+mod recall;
 mod tenants;
 mod usage;
 mod verbs;
@@ -30,6 +32,7 @@ use super::scope::Scope;
 use pools::Pools;
 
 use super::state::{Action, Event, Origin, Record, Refusal, Spans, State};
+use crate::observe::{Observe, carried};
 use crate::store::{Kept, Receipt, Slot, Store};
 
 /// The sandboxes of this server that somebody sees, by the rules of one day. Clones are the same.
@@ -40,6 +43,7 @@ struct Shared {
     runtime: Arc<dyn Runtime>,
     store: Arc<Store>,
     clock: Clock,
+    observe: Observe,
     tasks: Tasks,
     shutdown: Shutdown,
     /// The rules of today; what began under others ends by those.
@@ -97,6 +101,8 @@ pub struct Parts {
     pub kept: Kept,
     /// Tells the time.
     pub clock: Clock,
+    /// Counts and traces.
+    pub observe: Observe,
     /// Owns every task.
     pub tasks: Tasks,
     /// Says when to stop.
@@ -115,6 +121,7 @@ impl Lifecycle {
             store,
             kept,
             clock,
+            observe,
             tasks,
             shutdown,
         } = parts;
@@ -124,6 +131,7 @@ impl Lifecycle {
             runtime,
             store,
             clock,
+            observe,
             tasks,
             shutdown,
             rules: RwLock::new(rules),
@@ -283,15 +291,6 @@ impl Lifecycle {
         }
     }
 
-    /// A sandbox that is there or whose end is still readable.
-    ///
-    /// # Errors
-    /// When nothing is known of it.
-    pub fn recall(&self, id: &SandboxId) -> Result<Arc<Record>, LifecycleError> {
-        let known = self.get(id).ok().or_else(|| self.grave(id));
-        known.ok_or_else(|| LifecycleError::NotFound(id.to_string()))
-    }
-
     /// Applies an event and returns once its record is kept.
     async fn change(&self, entry: &Entry, event: Event) -> Result<Arc<Record>, LifecycleError> {
         let slot = self.0.store.slot().await?;
@@ -302,6 +301,7 @@ impl Lifecycle {
             self.0
                 .deadlines
                 .set(after.id(), before.deadline(), deadline);
+            self.count_end(before, after);
             let receipt = self.keep(slot, after, actions);
             let told = (after.history() != before.history()).then(|| after.history().last());
             (Arc::clone(after), receipt, told.flatten().cloned())
@@ -360,7 +360,7 @@ impl Lifecycle {
         &self,
         work: impl Future<Output = Result<T, LifecycleError>> + Send + 'static,
     ) -> Result<T, LifecycleError> {
-        match self.0.tasks.spawn(work).await {
+        match self.0.tasks.spawn(carried(work)).await {
             Ok(Some(outcome)) => outcome,
             Ok(None) | Err(_) => Err(LifecycleError::Stopping),
         }

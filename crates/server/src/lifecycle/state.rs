@@ -2,7 +2,9 @@
 //! record goes through [`step`].
 
 mod end;
+mod granted;
 mod history;
+mod origin;
 mod record;
 mod volume;
 
@@ -15,8 +17,10 @@ use barchan_wire::lifecycle::Time;
 use serde::{Deserialize, Serialize};
 
 pub use end::{Cause, End, EndKind};
+pub use granted::Granted;
 pub use history::{Happened, Happening};
-pub use record::{Allotment, Origin, Record};
+pub use origin::{Allotment, Origin};
+pub use record::Record;
 pub use volume::{Source, Volume};
 
 /// Where a sandbox stands.

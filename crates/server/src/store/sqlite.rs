@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use tokio::sync::mpsc;
 
 use super::once::Results;
-use super::{Change, Job, Kept, StoreError, access, migrate, row};
+use super::{Change, Job, Kept, Meter, StoreError, access, migrate, row};
 use crate::lifecycle::KeptPool;
 use crate::lifecycle::state::Record;
 
@@ -126,7 +126,11 @@ fn read_all(database: &Connection, query: &str) -> Result<Vec<Record>, StoreErro
 
 /// Writes changes until nobody can ask for more. What queues up while one transaction is written
 /// shares the next.
-pub(super) fn write_all(mut database: Connection, mut jobs: mpsc::Receiver<Job>) {
+pub(super) fn write_all(
+    mut database: Connection,
+    mut jobs: mpsc::Receiver<Job>,
+    meter: Option<&Meter>,
+) {
     let mut batch = Vec::with_capacity(BATCH_MAX);
     let mut results = None;
     while jobs.blocking_recv_many(&mut batch, BATCH_MAX) > 0 {
@@ -136,7 +140,13 @@ pub(super) fn write_all(mut database: Connection, mut jobs: mpsc::Receiver<Job>)
             // What was undone is counted anew.
             results = None;
         }
+        let now = meter.map(|meter| meter.clock.now().uptime);
         for job in batch.drain(..) {
+            if let (Some(meter), Some(now), Some(since)) = (meter, now, job.since) {
+                meter
+                    .seconds
+                    .observe(now.saturating_sub(since).as_secs_f64());
+            }
             // Whoever asked may be gone; the change is kept all the same.
             let _ = job.done.send(outcome.clone());
         }

@@ -266,9 +266,19 @@ async fn request_ids_are_echoed_or_made() {
     let long = "x".repeat(500);
     for (sent, is_echoed) in [
         ("abc-123", true),
+        ("Root=1-67891233:a/b.c_d+e@f~", true),
+        (&long[..128], true),
+        (&long[..129], false),
+        (long.as_str(), false),
         ("", false),
         ("a b", false),
-        (long.as_str(), false),
+        ("a\"b", false),
+        ("a\\nb", false),
+        ("${jndi:x}", false),
+        ("a%0ab", false),
+        ("<b>", false),
+        ("a;b", false),
+        ("a,b", false),
     ] {
         let call = world
             .call("GET", &format!("/sandboxes/{NOBODY}"))
@@ -322,7 +332,7 @@ async fn unknown_routes_and_methods_say_so_in_both_ways() {
         (
             "GET",
             format!("/v1/sandboxes/{NOBODY}/diagnostics/events"),
-            "501 DIAGNOSTICS_NOT_IMPLEMENTED",
+            "404 DOCKER::SANDBOX_NOT_FOUND",
         ),
     ] {
         assert_eq!(

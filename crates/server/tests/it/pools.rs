@@ -148,6 +148,13 @@ async fn what_is_made_for_a_caller_who_hangs_up_is_nobodys() {
     calling.spawn(call.try_send());
     await_counts(&world, "p", [1, 1, 0]).await;
     calling.shutdown().await;
+    // Who goes away at the very moment of the answer has been given it.
+    until("the server sees that", async || {
+        let figures = world.call("GET", "/metrics").send().await;
+        let line = "barchan_requests_total{operation=\"create\",status=\"aborted\"} 1\n";
+        figures.text().contains(line)
+    })
+    .await;
     world.fake.let_creates_through(true);
     await_counts(&world, "p", [0, 0, 0]).await;
     world.await_nothing_left().await;

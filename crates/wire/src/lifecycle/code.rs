@@ -134,8 +134,6 @@ pub const VOLUME_IN_USE: &str = "VOLUME::IN_USE";
 pub const UNSUPPORTED_VOLUME: &str = "VOLUME::UNSUPPORTED_BACKEND";
 /// The asked part of the diagnostics does not exist.
 pub const DIAGNOSTICS_SCOPE_UNSUPPORTED: &str = "DIAGNOSTICS_SCOPE_UNSUPPORTED";
-/// This kind of diagnostics is not offered.
-pub const DIAGNOSTICS_NOT_IMPLEMENTED: &str = "DIAGNOSTICS_NOT_IMPLEMENTED";
 
 /// Nothing in the sandbox took the connection.
 pub const BACKEND_CONNECTION_FAILED: &str = "BACKEND_CONNECTION_FAILED";

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use super::keeper::Keeper;
 use crate::api::proxy::Relay;
 use crate::api::{Api, Body};
+use crate::observe::carried;
 use crate::store::Outcome;
 
 /// Pieces on their way to a caller that is slower than the command.
@@ -42,7 +43,7 @@ impl Piped {
 pub(super) fn begin(keep: Keep, relay: Relay) -> Body {
     let (out, pieces) = mpsc::channel(PIECES_MAX);
     let tasks = keep.api.tasks.clone();
-    tasks.spawn(pump(keep, relay, out));
+    tasks.spawn(carried(pump(keep, relay, out)));
     Body::Piped(Piped(pieces))
 }
 

@@ -92,6 +92,14 @@ const ENDPOINT: &[Parameter] = &[
     of("form", "AddressForm"),
 ];
 const LOGS: &[Parameter] = &[of("tail", "Lines"), of("scope", "LogScope")];
+const EVENTS: &[Parameter] = &[of("limit", "Happenings"), of("scope", "EventScope")];
+const SUMMARY: &[Parameter] = &[of("tail", "FewLines"), of("event_limit", "FewHappenings")];
+const WATCH: &[Parameter] = &[
+    of("sandboxId", "Words"),
+    of("state", "Words"),
+    of("event", "Words"),
+    of("metadata", "MetadataFilter"),
+];
 
 /// Writes to the store, and perhaps asks the runtime.
 const CHANGES: &[u16] = &[500, 503];
@@ -126,6 +134,14 @@ pub(super) const fn described(operation: Operation) -> Described {
         Op::Logs => new("The entrypoint's output.", 200, JsonOrText("Diagnostics"))
             .query(LOGS)
             .refusals(CHANGES_STATE),
+        Op::Events => new(
+            "What happened to a sandbox.",
+            200,
+            JsonOrText("Diagnostics"),
+        )
+        .query(EVENTS),
+        Op::Inspect => new("What is known of a sandbox.", 200, Text("text/plain")),
+        Op::Summary => new("Both, and the output.", 200, Text("text/plain")).query(SUMMARY),
         Op::CreateEvent => new("Takes note of a create.", 204, Nothing).takes("CreateEvent"),
         Op::CreatePool => new("Creates a pool.", 201, Json("Pool"))
             .takes("CreatePool")
@@ -137,7 +153,8 @@ pub(super) const fn described(operation: Operation) -> Described {
             .refusals(CHANGES_STATE),
         Op::DeletePool => new("Ends a pool.", 204, Nothing).refusals(CHANGES),
         Op::Report => new("A sandbox with its end and history.", 200, Json("Report")),
-        Op::Watch => new("Every change.", 200, Text("text/event-stream")),
+        Op::Watch => new("Every change.", 200, Text("text/event-stream")).query(WATCH),
+        Op::Metrics => new("The server's figures.", 200, Text("text/plain")),
         Op::Reload => new("Reads the settings again.", 200, Json("ReloadReport")).refusals(&[409]),
         Op::ListVolumes => new("All named volumes.", 200, Json("NamedVolumes")).refusals(CHANGES),
         Op::RemoveVolume => new("Removes a named volume.", 204, Nothing).refusals(CHANGES_STATE),
@@ -169,6 +186,6 @@ const fn absent(missing: Missing) -> Described {
     let told = Described::new("Not offered by this server.", 200, Says::Json("Nothing"));
     match missing {
         Missing::NetworkPolicy => told.refusals(&[502]),
-        Missing::Snapshots | Missing::Templates | Missing::Diagnostics => told.refusals(&[501]),
+        Missing::Snapshots | Missing::Templates => told.refusals(&[501]),
     }
 }

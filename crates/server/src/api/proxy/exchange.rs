@@ -11,6 +11,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use hyper::body::Incoming;
 
+use super::counted::Counted;
 use super::link::{self, Link, Upload};
 use super::relay::Relay;
 use super::{Way, renews};
@@ -33,11 +34,14 @@ impl Api {
         request: Request<Bytes>,
     ) -> Result<Response<Relay>, Refusal> {
         let moved = Arc::<AtomicU64>::default();
-        let request = request.map(|body| Upload::whole(body, Arc::clone(&moved)));
+        let streams = &self.observe.metrics().streams;
+        let bytes = streams.bytes_in.clone();
+        let request = request.map(|body| Upload::whole(body, Arc::clone(&moved), bytes));
         let in_use = self.lifecycle.enter(&way.id, renews(request.headers()));
         let (response, link) = self.exchange(way, request, &moved).await?;
         let pool = self.proxy.pool.clone();
-        Ok(response.map(|body| Relay::new(body, link, pool, way.id.clone(), in_use)))
+        let counted = Counted::open(streams);
+        Ok(response.map(|body| Relay::new(body, link, pool, way.id.clone(), counted, in_use)))
     }
 
     /// Sends a request on a kept connection, or on a new one. What a kept connection did not take

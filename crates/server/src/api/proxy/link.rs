@@ -19,6 +19,7 @@ use hyper::client::conn::TrySendError;
 use hyper::client::conn::{http1, http2};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
+use prometheus::IntCounter;
 use tokio::net::UnixStream;
 
 use super::patient::Patient;
@@ -147,6 +148,8 @@ pub(super) struct Upload {
     body: Source,
     /// Counts pieces, so that a slow upload is told from a silent program.
     moved: Arc<AtomicU64>,
+    /// Counts bytes.
+    bytes: IntCounter,
 }
 
 enum Source {
@@ -157,14 +160,14 @@ enum Source {
 }
 
 impl Upload {
-    pub(super) fn new(body: Payload, moved: Arc<AtomicU64>) -> Self {
+    pub(super) fn new(body: Payload, moved: Arc<AtomicU64>, bytes: IntCounter) -> Self {
         let body = Source::Payload(body);
-        Self { body, moved }
+        Self { body, moved, bytes }
     }
 
-    pub(super) fn whole(body: Bytes, moved: Arc<AtomicU64>) -> Self {
+    pub(super) fn whole(body: Bytes, moved: Arc<AtomicU64>, bytes: IntCounter) -> Self {
         let body = Source::Whole(body);
-        Self { body, moved }
+        Self { body, moved, bytes }
     }
 }
 
@@ -182,6 +185,10 @@ impl Body for Upload {
             Source::Whole(body) => Some(Ok(Frame::data(std::mem::take(body)))),
         };
         self.moved.fetch_add(1, Ordering::Relaxed);
+        if let Some(Ok(frame)) = &frame {
+            let bytes = frame.data_ref().map_or(0, Bytes::len);
+            self.bytes.inc_by(bytes as u64);
+        }
         Poll::Ready(frame)
     }
 

@@ -7,6 +7,7 @@ use barchan_wire::id::SandboxId;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 
+use super::counted::Counted;
 use super::link::Link;
 use super::pool::Pool;
 use crate::activity::Busy;
@@ -18,6 +19,7 @@ pub(crate) struct Relay {
     link: Option<Link>,
     pool: Pool,
     id: SandboxId,
+    counted: Counted,
     /// Until then somebody uses the sandbox.
     _in_use: Option<Busy>,
 }
@@ -28,6 +30,7 @@ impl Relay {
         link: Link,
         pool: Pool,
         id: SandboxId,
+        counted: Counted,
         in_use: Option<Busy>,
     ) -> Self {
         Self {
@@ -35,6 +38,7 @@ impl Relay {
             link: Some(link),
             pool,
             id,
+            counted,
             _in_use: in_use,
         }
     }
@@ -63,8 +67,12 @@ impl Body for Relay {
             link.drive(cx);
             frame = Pin::new(&mut this.body).poll_frame(cx);
         }
-        if let Poll::Ready(None) = frame {
-            this.finish();
+        match &frame {
+            Poll::Ready(Some(Ok(frame))) => {
+                this.counted.out(frame.data_ref().map_or(0, Bytes::len));
+            }
+            Poll::Ready(None) => this.finish(),
+            _ => {}
         }
         frame
     }

@@ -11,6 +11,7 @@ use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 
+use super::counted::Counted;
 use super::link::Link;
 use crate::activity::Busy;
 use crate::api::errors::Refusal;
@@ -63,21 +64,22 @@ pub(super) fn begin(
     let inside = hyper::upgrade::on(&mut response);
     let busy = api.activity.begin(&api.clock);
     let place = Arc::clone(&peer.place);
+    let counted = Counted::open(&api.observe.metrics().streams);
     api.tasks.spawn(async move {
         let _kept = (busy, place, in_use);
         let (client, inside, ()) = tokio::join!(client, inside, link.hand_over());
         if let (Ok(client), Ok(inside)) = (client, inside) {
-            join(client, inside).await;
+            join(client, inside, &counted).await;
         }
     });
     Ok(answer)
 }
 
-async fn join(client: Upgraded, inside: Upgraded) {
+async fn join(client: Upgraded, inside: Upgraded, counted: &Counted) {
     let (from_client, to_client) = split(TokioIo::new(client));
     let (from_inside, to_inside) = split(TokioIo::new(inside));
-    let mut inwards = std::pin::pin!(pump(from_client, to_inside));
-    let mut outwards = std::pin::pin!(pump(from_inside, to_client));
+    let mut inwards = std::pin::pin!(pump(from_client, to_inside, |bytes| counted.inwards(bytes)));
+    let mut outwards = std::pin::pin!(pump(from_inside, to_client, |bytes| counted.out(bytes)));
     tokio::select! {
         () = &mut inwards => { tokio::time::timeout(LINGER, outwards).await.ok(); }
         () = &mut outwards => { tokio::time::timeout(LINGER, inwards).await.ok(); }
@@ -85,7 +87,11 @@ async fn join(client: Upgraded, inside: Upgraded) {
 }
 
 /// Moves bytes until there are no more, then says so.
-async fn pump(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin) {
+async fn pump(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    count: impl Fn(usize),
+) {
     let mut piece = vec![0; PIECE_BYTES];
     while let Ok(read @ 1..) = from.read(&mut piece).await {
         let Some(bytes) = piece.get(..read) else {
@@ -94,6 +100,7 @@ async fn pump(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin)
         if to.write_all(bytes).await.is_err() || to.flush().await.is_err() {
             return;
         }
+        count(read);
     }
     // The other side may be gone already.
     let _ = to.shutdown().await;

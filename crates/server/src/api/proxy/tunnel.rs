@@ -54,11 +54,12 @@ impl Api {
 
     async fn tunnel(&self, way: &Way, moved: &AtomicU64) -> Result<Link, Refusal> {
         let link = self.connect(&way.id, &way.upstream.socket).await?;
+        let bytes = self.observe.metrics().streams.bytes_in.clone();
         let request = Request::get(way.upstream.prefix.as_str())
             .header(HOST, format!("127.0.0.1:{}", way.port))
             .header(CONNECTION, "upgrade")
             .header(UPGRADE, TUNNEL)
-            .body(Upload::whole(Bytes::new(), Default::default()))
+            .body(Upload::whole(Bytes::new(), Default::default(), bytes))
             .map_err(|error| failed(way, &error))?;
         let sent = self.in_time(&way.id, moved, link.send(request)).await?;
         let (mut response, link) = sent.map_err(|error| broke_off(way, error.error()))?;

@@ -8,8 +8,8 @@ use super::{Missing, Mount, Operation};
 /// stands for any text but nothing.
 pub(super) type Route = (Method, Mount, &'static str, Operation);
 
-pub(super) static ROUTES: [Route; 48] = {
-    use Missing::{Diagnostics, NetworkPolicy, Snapshots, Templates};
+pub(super) static ROUTES: [Route; 49] = {
+    use Missing::{NetworkPolicy, Snapshots, Templates};
     use Mount::{Both, Root, V1};
     use Operation as Op;
     const GET: Method = Method::GET;
@@ -31,24 +31,9 @@ pub(super) static ROUTES: [Route; 48] = {
         (POST, Both, "sandboxes/*/renew-expiration", Op::Renew),
         (GET, Both, "sandboxes/*/endpoints/*", Op::Endpoint),
         (GET, Both, "sandboxes/*/diagnostics/logs", Op::Logs),
-        (
-            GET,
-            Both,
-            "sandboxes/*/diagnostics/events",
-            Op::Missing(Diagnostics),
-        ),
-        (
-            GET,
-            Both,
-            "sandboxes/*/diagnostics/inspect",
-            Op::Missing(Diagnostics),
-        ),
-        (
-            GET,
-            Both,
-            "sandboxes/*/diagnostics/summary",
-            Op::Missing(Diagnostics),
-        ),
+        (GET, Both, "sandboxes/*/diagnostics/events", Op::Events),
+        (GET, Both, "sandboxes/*/diagnostics/inspect", Op::Inspect),
+        (GET, Both, "sandboxes/*/diagnostics/summary", Op::Summary),
         (
             GET,
             Both,
@@ -87,6 +72,7 @@ pub(super) static ROUTES: [Route; 48] = {
         (GET, Both, "templates/*", Op::Missing(Templates)),
         (DELETE, Both, "templates/*", Op::Missing(Templates)),
         (POST, V1, "metrics/events", Op::CreateEvent),
+        (GET, Root, "metrics", Op::Metrics),
         (GET, Root, "x/sandboxes/*", Op::Report),
         (GET, Root, "x/events", Op::Watch),
         (POST, Root, "x/reload", Op::Reload),

@@ -190,11 +190,15 @@ pub(super) static RULES: &[(&str, Rule)] = &[
         "otel.enabled",
         Only {
             harmless: |value| value.as_bool() == Some(false),
-            ignored: "nothing is sent",
-            refused: "no telemetry is sent from here",
+            ignored: "nothing is sent unless `observe.otlp_endpoint` is set",
+            refused: "name the collector's HTTP port with `observe.otlp_endpoint`",
         },
     ),
-    ("otel.*", Ignored("no telemetry is sent from here")),
+    ("otel.service_name", Same("observe.service_name")),
+    (
+        "otel.*",
+        Ignored("see `observe` in docs/reference/settings.md"),
+    ),
     (
         "tenants.*",
         Only {

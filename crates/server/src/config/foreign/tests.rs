@@ -130,6 +130,7 @@ const JUDGED: &[(&str, &str)] = &[
     ("otel.enabled = false", "ignored"),
     ("otel.enabled = true", "refused"),
     ("otel.endpoint = \"http://x\"", "ignored"),
+    ("otel.service_name = \"x\"", "observe.service_name = \"x\""),
     ("tenants.provider = \"file\"", "refused"),
     ("kubernetes.namespace = \"x\"", "ignored"),
     (

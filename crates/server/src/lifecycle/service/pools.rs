@@ -15,6 +15,7 @@ use super::{Draft, Lifecycle};
 use crate::lifecycle::LifecycleError;
 use crate::lifecycle::pool::{Counts, KeptPool};
 use crate::lifecycle::state::{Record, State};
+use crate::observe::Looked;
 
 /// All pools.
 #[derive(Debug, Default)]
@@ -142,6 +143,19 @@ impl Lifecycle {
         let pools = self.0.pools.lock();
         let records = self.0.registry.records();
         pools.values().map(|entry| entry.shown(&records)).collect()
+    }
+
+    /// Counts pools and their sandboxes.
+    pub(super) fn look_at_pools(&self, looked: &mut Looked) {
+        let pools = self.0.pools.lock();
+        let records = self.0.registry.records();
+        looked.pools = pools.len() as u64;
+        for entry in pools.values() {
+            let counts = entry.counts(&records);
+            looked.pool_ready += counts.ready;
+            looked.pool_starting += counts.starting;
+            looked.pool_in_use += counts.allocated;
+        }
     }
 
     /// Changes how many sandboxes a pool has.

@@ -10,6 +10,7 @@ use crate::activity::Busy;
 use crate::lifecycle::LifecycleError;
 use crate::lifecycle::registry::Entry;
 use crate::lifecycle::state::{Event, State};
+use crate::observe::carried;
 
 /// The least by which a use must put off a sandbox's end for the record to be written anew.
 const RENEWAL_MIN: Duration = Duration::from_secs(60);
@@ -47,7 +48,7 @@ impl Lifecycle {
             return;
         }
         let (this, entry) = (self.clone(), Arc::clone(entry));
-        self.0.tasks.spawn(async move {
+        self.0.tasks.spawn(carried(async move {
             match this.change(&entry, Event::Accessed).await {
                 Ok(_)
                 | Err(
@@ -57,7 +58,7 @@ impl Lifecycle {
                 ) => {}
                 Err(error) => tracing::warn!(%error, "a use did not put off a sandbox's end"),
             }
-        });
+        }));
     }
 
     /// For how long nobody has used a sandbox and nothing in it was at work. Whether something is,

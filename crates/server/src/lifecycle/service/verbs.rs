@@ -10,11 +10,13 @@ use barchan_wire::lifecycle::Time;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
+use super::figures::Creating;
 use super::{Draft, Lifecycle, standing};
 use crate::access::Claim;
 use crate::lifecycle::error::{LifecycleError, Verb};
 use crate::lifecycle::registry::Entry;
 use crate::lifecycle::state::{Event, Record, State, Volume};
+use crate::observe::{Part, carried};
 
 /// Tells programs in a sandbox which one it is.
 const ID_ENV: &str = "OPENSANDBOX_ID";
@@ -27,6 +29,31 @@ impl Lifecycle {
     /// When the server is full or stopping, when the record cannot be kept, or when the runtime
     /// cannot make it; nothing is left behind then.
     pub async fn create(&self, draft: Draft) -> Result<Arc<Record>, LifecycleError> {
+        let mut create = self.creating(draft.origin.pool.is_some());
+        let (entry, plan) = match self.plan(draft) {
+            Ok(planned) => planned,
+            Err(error) => {
+                let refused = Err(error);
+                self.created(create, &refused);
+                return refused;
+            }
+        };
+        create.is_of(&plan.id);
+        let (answer, answered) = oneshot::channel();
+        let this = self.clone();
+        self.0.tasks.spawn(carried(async move {
+            let outcome = this.start(&entry, plan, &create).await;
+            this.created(create, &outcome);
+            if let Err(Ok(record)) = answer.send(outcome) {
+                tracing::info!(id = %record.id(), "removing a sandbox whose caller went away");
+                this.remove_now(&entry, Event::Unwanted).await.ok();
+            }
+        }));
+        answered.await.unwrap_or(Err(LifecycleError::Stopping))
+    }
+
+    /// A new record, and what the runtime is to be asked for.
+    fn plan(&self, draft: Draft) -> Result<(Arc<Entry>, Plan), LifecycleError> {
         if self.0.shutdown.has_begun() {
             return Err(LifecycleError::Stopping);
         }
@@ -78,19 +105,15 @@ impl Lifecycle {
         let record = Record::new(id, origin, metadata, expires_at, now);
         let (max, clock) = (self.1.sandboxes_max, &self.0.clock);
         let entry = self.0.registry.insert(record, max, tenant, clock)?;
-        let (answer, answered) = oneshot::channel();
-        let this = self.clone();
-        self.0.tasks.spawn(async move {
-            let outcome = this.start(&entry, plan).await;
-            if let Err(Ok(record)) = answer.send(outcome) {
-                tracing::info!(id = %record.id(), "removing a sandbox whose caller went away");
-                this.remove_now(&entry, Event::Unwanted).await.ok();
-            }
-        });
-        answered.await.unwrap_or(Err(LifecycleError::Stopping))
+        Ok((entry, plan))
     }
 
-    async fn start(&self, entry: &Entry, plan: Plan) -> Result<Arc<Record>, LifecycleError> {
+    async fn start(
+        &self,
+        entry: &Entry,
+        plan: Plan,
+        create: &Creating,
+    ) -> Result<Arc<Record>, LifecycleError> {
         let _turn = entry.turn.lock().await;
         let record = entry.record();
         let id = record.id();
@@ -99,20 +122,27 @@ impl Lifecycle {
             return Err(LifecycleError::NotFound(id.to_string()));
         }
         self.0.deadlines.set(id, None, record.deadline());
+        let part = self.0.observe.part(Part::Record, &create.span);
         let slot = self.0.store.slot().await;
         let kept = match slot {
             Ok(slot) => slot.put(&record).kept().await,
             Err(error) => Err(error),
         };
+        drop(part);
         if let Err(error) = kept {
             self.forget(entry).await;
             return Err(error.into());
         }
+        let part = self.0.observe.part(Part::Runtime, &create.span);
         let made = self
             .ask(Verb::Create, id, self.0.runtime.create(plan))
             .await;
+        drop(part);
         let result = match made {
-            Ok(observed) => self.started(entry, observed).await,
+            Ok(observed) => {
+                let _part = self.0.observe.part(Part::Settle, &create.span);
+                self.started(entry, observed).await
+            }
             Err(error) => Err(error),
         };
         if result.is_err() {
@@ -183,7 +213,8 @@ impl Lifecycle {
         if !matches!(record.state(), State::Removing(_)) {
             return Ok(false);
         }
-        self.delete(record.id()).await?;
+        let deleted = self.delete(record.id());
+        self.traced("sandbox.remove", record.id(), deleted).await?;
         self.0.registry.remove(record.id());
         tracing::debug!(id = %record.id(), "sandbox removed");
         Ok(true)
@@ -214,7 +245,7 @@ impl Lifecycle {
     pub async fn pause(&self, id: &SandboxId) -> Result<(), LifecycleError> {
         let entry = self.entry(id)?;
         let this = self.clone();
-        self.owned(async move {
+        let work = self.owned(async move {
             let _turn = entry.turn.lock().await;
             let record = entry.record();
             let (id, standing) = (record.id().clone(), standing(&record));
@@ -227,8 +258,8 @@ impl Lifecycle {
                 .await?;
             this.touch(&entry);
             this.change(&entry, Event::Paused).await.map(drop)
-        })
-        .await
+        });
+        self.traced("sandbox.pause", id, work).await
     }
 
     /// Lets a paused sandbox run on.
@@ -238,7 +269,7 @@ impl Lifecycle {
     pub async fn resume(&self, id: &SandboxId) -> Result<(), LifecycleError> {
         let entry = self.entry(id)?;
         let this = self.clone();
-        self.owned(async move {
+        let work = self.owned(async move {
             let _turn = entry.turn.lock().await;
             let record = entry.record();
             let (id, standing) = (record.id().clone(), standing(&record));
@@ -251,8 +282,8 @@ impl Lifecycle {
                 .await?;
             this.touch(&entry);
             this.change(&entry, Event::Resumed).await.map(drop)
-        })
-        .await
+        });
+        self.traced("sandbox.resume", id, work).await
     }
 
     /// Lets a sandbox end at another time, earlier or later.

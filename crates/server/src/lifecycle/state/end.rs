@@ -37,6 +37,22 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// All of them, in their order.
+    pub const ALL: [Self; 12] = [
+        Self::Exit,
+        Self::Oom,
+        Self::DaemonLost,
+        Self::DaemonUnresponsive,
+        Self::LauncherLost,
+        Self::HostRestart,
+        Self::Lost,
+        Self::CreateInterrupted,
+        Self::CreateFailed,
+        Self::Ttl,
+        Self::Idle,
+        Self::Killed,
+    ];
+
     /// The word on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -45,6 +45,19 @@ pub enum Happened {
 }
 
 impl Happened {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Created,
+        Self::Started,
+        Self::Allocated,
+        Self::Paused,
+        Self::Resumed,
+        Self::Renewed,
+        Self::Labelled,
+        Self::Ended,
+        Self::Removed,
+    ];
+
     /// The word for programs.
     #[must_use]
     pub fn as_str(self) -> &'static str {

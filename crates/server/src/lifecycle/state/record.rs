@@ -9,9 +9,7 @@ use barchan_wire::lifecycle::Time;
 use serde::{Deserialize, Serialize};
 
 use super::history::HAPPENINGS_MAX;
-use crate::access::Claim;
-
-use super::{End, Event, Happened, Happening, Spans, State, Volume};
+use super::{Allotment, End, Event, Happened, Happening, Origin, Spans, State};
 
 /// Shortest time to the next look at an idle sandbox in which something may be at work.
 const IDLE_LOOK_MIN: Duration = Duration::from_secs(1);
@@ -48,58 +46,6 @@ pub struct Record {
     /// Grows with each change, so that a late observation knows that it is late.
     #[serde(skip)]
     revision: u64,
-}
-
-/// What the caller asked for and what never changes.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Origin {
-    /// The image as the caller named it.
-    pub image: String,
-    /// First program and arguments.
-    pub entrypoint: Vec<String>,
-    /// Operating system and processor, when the caller asked for them.
-    pub platform: Option<(String, String)>,
-    /// What is shown outside of the fixed fields.
-    pub extensions: BTreeMap<String, String>,
-    /// How long it may go unused, in seconds.
-    #[serde(default)]
-    pub idle_timeout_s: Option<u64>,
-    /// How long it lives on at least after each use, in seconds.
-    #[serde(default)]
-    pub renew_on_access_s: Option<u64>,
-    /// The pool that it was made for.
-    #[serde(default)]
-    pub pool: Option<String>,
-    /// The tenant whose it is; nobody's but the operator's without one.
-    #[serde(default)]
-    pub tenant: Option<String>,
-    /// What it takes of its tenant's quota.
-    #[serde(default)]
-    pub claim: Claim,
-    /// What it mounts, what others are mounted on first.
-    #[serde(default)]
-    pub volumes: Vec<Volume>,
-}
-
-/// What whoever gets a sandbox of a pool wants of it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Allotment {
-    /// Labels.
-    pub metadata: BTreeMap<String, String>,
-    /// Its time to live in seconds; `None` for ever.
-    pub timeout_s: Option<u64>,
-    /// What is shown outside of the fixed fields.
-    pub extensions: BTreeMap<String, String>,
-    /// See [`Origin::idle_timeout_s`].
-    pub idle_timeout_s: Option<u64>,
-    /// See [`Origin::renew_on_access_s`].
-    pub renew_on_access_s: Option<u64>,
-}
-
-impl Origin {
-    pub(super) fn idle_timeout(&self) -> Option<Duration> {
-        self.idle_timeout_s.map(Duration::from_secs)
-    }
 }
 
 impl Record {
@@ -226,6 +172,12 @@ impl Record {
     #[must_use]
     pub fn unenforced(&self) -> &[String] {
         &self.unenforced
+    }
+
+    /// The digest of its image; empty until it is known.
+    #[must_use]
+    pub fn image_digest(&self) -> &str {
+        &self.image_digest
     }
 
     /// What happened to it, the latest last.

@@ -10,6 +10,7 @@ use super::{Entry, no_pool};
 use crate::lifecycle::LifecycleError;
 use crate::lifecycle::service::{Draft, Lifecycle};
 use crate::lifecycle::state::{Allotment, Event, Record};
+use crate::observe::{Allocated, carried};
 
 /// The name that stands for any pool.
 const ANY: &str = "*";
@@ -55,6 +56,25 @@ impl Lifecycle {
     /// # Errors
     /// When there is no such pool, or none of its sandboxes is free for as long as the rules say.
     pub async fn allocate(
+        &self,
+        name: &str,
+        allotment: Allotment,
+    ) -> Result<Arc<Record>, LifecycleError> {
+        let mut span = self.0.observe.span("sandbox.allocate");
+        let allocated = self.take_turns(name, allotment).await;
+        let how = match &allocated {
+            Ok(_) => Allocated::Given,
+            Err(LifecycleError::PoolExhausted { .. }) => Allocated::Exhausted,
+            Err(_) => Allocated::Failed,
+        };
+        if allocated.is_err() {
+            span.fail(how.word());
+        }
+        self.0.observe.metrics().sandboxes.allocated(how);
+        allocated
+    }
+
+    async fn take_turns(
         &self,
         name: &str,
         allotment: Allotment,
@@ -127,7 +147,7 @@ impl Lifecycle {
     ) -> Result<Option<Arc<Record>>, LifecycleError> {
         let (answer, answered) = oneshot::channel();
         let this = self.clone();
-        self.0.tasks.spawn(async move {
+        self.0.tasks.spawn(carried(async move {
             let outcome = this.give(&handing, offer, allotment).await;
             if let Err(Ok(Some(record))) = answer.send(outcome) {
                 tracing::info!(id = %record.id(), "removing a sandbox whose caller went away");
@@ -135,7 +155,7 @@ impl Lifecycle {
                     this.remove_now(&entry, Event::Unwanted).await.ok();
                 }
             }
-        });
+        }));
         answered.await.unwrap_or(Err(LifecycleError::Stopping))
     }
 
