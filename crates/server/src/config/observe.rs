@@ -9,8 +9,8 @@ use super::SecretSetting;
 #[derive(Debug, Clone, Config, Serialize)]
 #[config(layer_attr(serde(deny_unknown_fields)))]
 pub struct Observe {
-    /// Who may read `GET /metrics`: `key` for whoever may use the API, `open` for everybody who
-    /// reaches the server, `off` for nobody.
+    /// Who may read `GET /metrics`: `key` for admins, `open` for everybody who reaches the server,
+    /// `off` for nobody.
     #[config(default = "key")]
     pub metrics: String,
     /// Where a collector takes spans and figures by OTLP over plain HTTP, such as

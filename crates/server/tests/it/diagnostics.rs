@@ -217,6 +217,28 @@ async fn wrong_questions_are_refused_before_anybody_is_looked_for() {
 }
 
 #[tokio::test]
+async fn tenants_are_told_of_their_own_sandboxes_alone_also_when_those_are_gone() {
+    let world = World::new().await;
+    let own = world.tenant("a", &json!({})).await;
+    let other = world.tenant("b", &json!({})).await;
+    let running = world.sandbox_of(&own).await;
+    let gone = world.sandbox_of(&own).await;
+    let path = format!("/v1/sandboxes/{gone}");
+    let deleted = world.with_key(&own, "DELETE", &path).send().await;
+    assert_eq!(deleted.status, 204);
+    for id in [&running, &gone] {
+        for kind in ["events?scope=all", "inspect", "summary"] {
+            let path = format!("/v1/sandboxes/{id}/diagnostics/{kind}");
+            let told = world.with_key(&own, "GET", &path).send().await;
+            assert_eq!(told.status, 200, "{path}");
+            let told = world.with_key(&other, "GET", &path).send().await;
+            assert_eq!(told.code(), "404 DOCKER::SANDBOX_NOT_FOUND", "{path}");
+            assert!(!told.text().contains("killed"), "{told:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_is_switched_off_is_not_told() {
     let off = "[features]\ndiagnostics = false";
     let world = World::with(&Set::settings(off)).await;

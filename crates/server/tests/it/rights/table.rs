@@ -23,19 +23,18 @@ pub(super) const GONE: &str = "404 DOCKER::SANDBOX_NOT_FOUND";
 const ADMIN: &str = "403 ADMIN_ONLY";
 const SNAPSHOT: &str = "501 SNAPSHOT::NOT_IMPLEMENTED";
 const TEMPLATE: &str = "501 FSB::API_NOT_SUPPORTED";
-const DIAGNOSTICS: &str = "501 DIAGNOSTICS_NOT_IMPLEMENTED";
 const POLICY: &str = "502 BACKEND_CONNECTION_FAILED";
 /// The world's clock stands before it.
 const LATER: &str = "2100-01-01T00:00:00Z";
 
 pub(super) fn rows() -> Vec<Row> {
-    let missing = ["events", "inspect", "summary"].map(|kind| {
+    let diagnostics = ["events", "inspect", "summary"].map(|kind| {
         let route = format!("GET /v1/sandboxes/*/diagnostics/{kind}");
-        (route, Sandbox, Value::Null, [DIAGNOSTICS; 3])
+        (route, Sandbox, Value::Null, ["200", GONE, "200"])
     });
     let rows = for_tenants().into_iter().chain(for_admins());
     let rows = rows.map(|(route, names, body, expected)| (route.to_owned(), names, body, expected));
-    rows.chain(missing).collect()
+    rows.chain(diagnostics).collect()
 }
 
 fn for_admins() -> Vec<Row<&'static str>> {
@@ -71,6 +70,7 @@ fn for_admins() -> Vec<Row<&'static str>> {
             none.clone(),
             [ADMIN, ADMIN, "204"],
         ),
+        ("GET /metrics", Nothing, none.clone(), [ADMIN, ADMIN, "200"]),
         ("GET /x/keys", Nothing, none.clone(), [ADMIN, ADMIN, "200"]),
         (
             "POST /x/keys",
