@@ -10,9 +10,9 @@ const HEAD: &str = "\
 
 `GET /metrics` answers the server's figures in the text format of Prometheus (0.0.4). It needs an
 admin's key, for they are of all tenants together, and none where the server asks for none; the
-setting `observe.metrics` lets everybody read them (`open`) or nobody (`off`). What they show is counts: no
-label holds an id, the name of an image, a pool or a volume, a path, or any other word of a caller,
-so the number of series never grows with use.
+setting `observe.metrics` lets everybody read them (`open`) or nobody (`off`). What they
+show is counts: no label holds an id, the name of an image, a pool or a volume, a path, or any other
+word of a caller, so the number of series never grows with use.
 
 ```yaml
 scrape_configs:
