@@ -220,6 +220,7 @@ fn plan(without_cpu: bool) -> Result<Plan> {
     Ok(Plan {
         id: uuid::Uuid::new_v4().to_string().parse()?,
         image: IMAGE.to_owned(),
+        snapshot: None,
         entrypoint: vec![PROGRAM.to_owned()],
         env: BTreeMap::new(),
         limits: Limits {

@@ -1,6 +1,7 @@
 //! The command line: every command with its flags.
 
 mod access;
+mod snapshot;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,6 +10,8 @@ use clap::{Args as Flags, Parser, Subcommand};
 
 use crate::parse;
 pub(crate) use access::{Audit, Key, NewKey as NewKeyFlags, Tenant, Terms};
+
+pub(crate) use snapshot::Snapshot;
 
 /// Sandboxes for AI agents: start in milliseconds, run anything, throw away.
 #[derive(Debug, Parser)]
@@ -80,6 +83,9 @@ pub(crate) enum Command {
     Tenant(Tenant),
     /// Tell who changed what on this host's server, and who was refused
     Audit(Audit),
+    /// Save running sandboxes, show and remove what was saved
+    #[command(subcommand)]
+    Snapshot(Snapshot),
     /// Run a server
     Serve(Serve),
     /// Write a settings file with every setting explained
@@ -99,6 +105,9 @@ pub(crate) struct Sandbox {
     /// Image to start from
     #[arg(long, short, default_value = "host", value_name = "NAME")]
     pub(crate) image: String,
+    /// Snapshot to start from, in the place of an image
+    #[arg(long, value_name = "ID", conflicts_with = "image")]
+    pub(crate) snapshot: Option<String>,
     /// Environment of the sandbox; may repeat
     #[arg(long, short, value_parser = parse::pair, value_name = "KEY=VALUE")]
     pub(crate) env: Vec<(String, String)>,

@@ -14,6 +14,7 @@ mod kill;
 mod list;
 mod run;
 mod serve;
+mod snapshot;
 mod stream;
 mod tenant;
 mod terminal;
@@ -54,6 +55,7 @@ pub(crate) async fn run(args: Args, output: &Output) -> ExitCode {
         Command::Key(flags) => ok(key::run(global, flags, output).await),
         Command::Tenant(flags) => ok(tenant::run(global, flags, output).await),
         Command::Audit(flags) => ok(audit::run(global, &flags, output).await),
+        Command::Snapshot(flags) => snapshot::run(global, flags, output).await,
         Command::Doctor => doctor::run(output),
         Command::Serve(flags) => ok(serve::run(global, flags).await),
         Command::Completion(flags) => ok(completion::run(&flags, output)),

@@ -1,5 +1,7 @@
 //! Calls to the lifecycle API of a server.
 
+mod snapshots;
+
 use barchan_wire::id::SandboxId;
 use barchan_wire::lifecycle::{
     CreateSandbox, CreatedSandbox, Endpoint, Expiration, NamedVolume, NamedVolumes, ReloadReport,
@@ -15,6 +17,8 @@ use crate::limits::Limits;
 use crate::sandbox;
 use crate::sandbox::encoded;
 use crate::target::Target;
+
+pub use snapshots::SnapshotFilter;
 
 /// A server, and what may be asked of it. Cheap to clone: clones share their connections.
 #[derive(Debug, Clone)]

@@ -51,6 +51,8 @@ pub const STAGING: &str = "mnt";
 
 /// What a blank says once it stands.
 pub const READY: &[u8] = b"ready";
+/// What it says with its writable layer, where the launcher does not have that itself.
+pub const LAYER: &[u8] = b"layer";
 /// What the launcher says once the id maps are written.
 const MAPPED: &[u8] = b"mapped";
 

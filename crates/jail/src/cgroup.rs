@@ -172,6 +172,24 @@ impl Group {
         Err(io::ErrorKind::TimedOut.into())
     }
 
+    /// Has the kernel stop every process of the group or let all go on, and does not wait for it.
+    ///
+    /// # Errors
+    /// Unsupported without a v2 hierarchy, otherwise the kernel's.
+    pub fn order_freeze(&self, frozen: bool) -> io::Result<()> {
+        let path = self.v2().ok_or(io::ErrorKind::Unsupported)?;
+        write(&path.join("cgroup.freeze"), if frozen { "1" } else { "0" })
+    }
+
+    /// The file that says whether all of its processes are stopped.
+    ///
+    /// # Errors
+    /// Unsupported without a v2 hierarchy, otherwise the kernel's.
+    pub fn events(&self) -> io::Result<File> {
+        let path = self.v2().ok_or(io::ErrorKind::Unsupported)?;
+        File::open(path.join("cgroup.events"))
+    }
+
     /// Ends all that runs in the group. First its limit of CPU time goes: a process needs some to
     /// die, and may wait long for it beside others that are busy.
     pub fn kill(&self) {

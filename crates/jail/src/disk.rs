@@ -56,7 +56,9 @@ const EXTRAS: &str = "lazy_itable_init=1,nodiscard,num_backup_sb=0,packed_meta_b
 /// How many block groups keep their tables together; 128 of 128 MiB are 16 GiB.
 const GROUPS_TOGETHER: &str = "128";
 /// What overlayfs needs of a disk, and what the sandbox's daemon keeps there.
-const FOLDERS: [&str; 3] = ["upper", "work", "sessions"];
+const FOLDERS: [&str; 3] = [UPPER, "work", "sessions"];
+/// What the sandbox itself writes.
+pub const UPPER: &str = "upper";
 
 /// Size of a block of the file systems, and of their devices: with a smaller one of the device, a
 /// mount would drop what was written before.

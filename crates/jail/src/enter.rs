@@ -13,13 +13,13 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
-use rustix::fs::CWD;
+use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, OpenTreeFlags, UnmountFlags};
 use rustix::process::{Resource, Rlimit};
 use serde::{Deserialize, Serialize};
 
-use crate::{faults, mounts};
+use crate::{blank, faults, frames, mounts};
 
 pub use prepare::{NULL, Prepared, prepare};
 
@@ -112,8 +112,16 @@ pub(crate) fn step<E: Into<io::Error>>(name: &'static str) -> impl Fn(E) -> Step
 ///
 /// # Errors
 /// The step that failed; the process must end then.
-pub fn enter(orders: &Orders, kit: &Kit, prepared: &Prepared) -> Result<Store, StepError> {
+pub fn enter(
+    orders: &Orders,
+    kit: &Kit,
+    prepared: &Prepared,
+    control: BorrowedFd<'_>,
+) -> Result<Store, StepError> {
     let root = root::assemble(orders, kit)?;
+    if orders.tmpfs_bytes.is_some() {
+        show_layer(control)?;
+    }
     let (trees, volumes, devices) = further(orders, kit);
     attach_host_trees(&orders.bind_targets, trees, root.as_fd())?;
     if let Some(devices) = devices {
@@ -128,6 +136,15 @@ pub fn enter(orders: &Orders, kit: &Kit, prepared: &Prepared) -> Result<Store, S
     limit_without_groups(orders, prepared)?;
     pivot(root.as_fd())?;
     Ok(store)
+}
+
+/// Hands the launcher a writable layer that was made in here, before anything can have written to
+/// it.
+fn show_layer(control: BorrowedFd<'_>) -> Result<(), StepError> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let layer = rustix::fs::openat(CWD, "disk/upper", flags, Mode::empty())
+        .map_err(step("open the writable layer"))?;
+    frames::send(control, blank::LAYER, &[layer.as_fd()]).map_err(step("show the writable layer"))
 }
 
 /// Puts the store where /tmp is about to cover it: a mount must hang somewhere for parts of it to

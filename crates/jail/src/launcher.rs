@@ -9,6 +9,7 @@ mod create;
 mod gpus;
 mod host;
 mod slot;
+mod snapshots;
 mod sockets;
 mod state;
 mod verbs;
@@ -36,6 +37,7 @@ use create::{Caller, Job};
 use host::limits_pids_per_namespace;
 pub(crate) use host::now_ms;
 use slot::{Ended, Slot};
+use snapshots::Snapshots;
 use sockets::Sockets;
 use state::StateDirectory;
 use volumes::Volumes;
@@ -86,6 +88,8 @@ mod token {
     pub(super) const CLIENT: u64 = 2;
     pub(super) const CONTROL: u64 = 3;
     pub(super) const PROCESS: u64 = 4;
+    pub(super) const COPIER: u64 = 5;
+    pub(super) const COPIER_END: u64 = 6;
 
     pub(super) fn of(kind: u64, number: u32) -> u64 {
         kind << 32 | u64::from(number)
@@ -112,6 +116,7 @@ struct Launcher {
     clients: Clients,
     host_paths: HostPaths,
     volumes: Volumes,
+    snapshots: Snapshots,
     slots: BTreeMap<u32, Slot>,
     next_slot: u32,
     /// Living and starting sandboxes by id.
@@ -178,6 +183,7 @@ pub fn run(options: &Options) -> io::Result<()> {
         clients,
         host_paths: HostPaths::new(&options.host_paths, &std::env::current_dir()?),
         volumes: Volumes::default(),
+        snapshots: Snapshots::default(),
         slots: BTreeMap::new(),
         next_slot: rustix::process::getpid()
             .as_raw_nonzero()
@@ -193,6 +199,7 @@ pub fn run(options: &Options) -> io::Result<()> {
         leaving: false,
     };
     launcher.sweep_volumes();
+    launcher.sweep_snapshots();
     let served = launcher.serve();
     launcher.leave();
     served
@@ -279,6 +286,8 @@ impl Launcher {
             }
             token::CONTROL => self.hear(number),
             token::PROCESS => self.process_ended(number),
+            token::COPIER => self.hear_copier(number),
+            token::COPIER_END => self.copier_ended(number),
             _ => self.hear_workshop(),
         }
     }
@@ -305,7 +314,8 @@ impl Launcher {
     }
 
     fn is_idle(&self) -> bool {
-        self.clients.is_empty() && self.by_id.is_empty() && self.waiting.is_empty()
+        let is_unused = self.by_id.is_empty() && self.waiting.is_empty();
+        self.clients.is_empty() && is_unused && self.snapshots.is_empty()
     }
 
     fn spares(&self) -> usize {

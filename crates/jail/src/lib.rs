@@ -6,6 +6,7 @@
 //! code, all of it in [`sys`].
 
 pub mod blank;
+pub mod capture;
 pub mod cgroup;
 pub mod child;
 pub mod devices;

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::spec::Spec;
+use crate::capture::Captured;
+use crate::spec::{Keepsake, Spec};
 
 /// Raised with every change that an older side would misread. A server that finds a launcher of
 /// another version lets it finish its sandboxes and says so.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Longest line either side accepts, in bytes.
 pub const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -46,6 +47,10 @@ pub enum Request {
     Settle(String),
     /// The tail of its entrypoint's output. Answered by [`Answer::Log`].
     Log(String),
+    /// Copy what a running sandbox has written. Answered by [`Answer::Snapshot`] once that is kept.
+    Snapshot(SnapshotOrder),
+    /// Remove a snapshot, or break off its taking. An unknown id is a success.
+    RemoveSnapshot(String),
     /// All named volumes. Answered by [`Answer::Volumes`].
     Volumes,
     /// Remove a named volume that nobody has mounted.
@@ -75,6 +80,8 @@ pub enum Answer {
     Sandboxes(Vec<Status>),
     /// To [`Request::Log`]; hostile bytes, made valid UTF-8.
     Log(String),
+    /// To [`Request::Snapshot`].
+    Snapshot(Box<Snapshot>),
     /// To [`Request::Volumes`].
     Volumes(Vec<VolumeStatus>),
     /// Done, nothing to add.
@@ -115,6 +122,28 @@ pub struct Hello {
     /// The folders of the host in which mounts may lie.
     #[serde(default)]
     pub host_paths: Vec<PathBuf>,
+}
+
+/// How a snapshot is taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SnapshotOrder {
+    /// The sandbox.
+    pub sandbox: String,
+    /// The snapshot's id: a lower-case UUID.
+    pub snapshot: String,
+    /// Most bytes that it may take.
+    pub bytes_max: u64,
+    /// Most files, folders and links that it may have.
+    pub entries_max: u64,
+}
+
+/// A snapshot that was taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// What was copied.
+    pub captured: Captured,
+    /// From the sandbox's spec.
+    pub keepsake: Keepsake,
 }
 
 /// A named volume as it stands.
@@ -214,6 +243,8 @@ pub enum FailureKind {
     VolumePath,
     /// A place in the sandbox where nothing can be mounted.
     MountPath,
+    /// A snapshot that did not come about.
+    Snapshot,
 }
 
 impl Failure {

@@ -1,5 +1,6 @@
 //! Pure. What the launcher is asked to make: everything resolved, nothing to look up.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,20 @@ pub struct Spec {
     pub upper: Option<PathBuf>,
     /// Words of the caller's own that `list` gives back.
     pub note: String,
+    /// Words of the caller's own that a snapshot of it gives back.
+    #[serde(default)]
+    pub keepsake: Keepsake,
+}
+
+/// Words of the caller's own that may hold secrets, and so are shown to nobody but the caller.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Keepsake(pub String);
+
+impl fmt::Debug for Keepsake {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Keepsake")
+    }
 }
 
 /// A tree of the host that appears in the root: read-only, without set-id bits or devices.

@@ -49,7 +49,7 @@ fn obey(control: &OwnedFd, prepared: &Prepared) -> Result<Option<(Kit, Store)>, 
     let orders: Orders = serde_json::from_slice(&bytes)
         .map_err(|error| StepError::new("read orders", &error.into()))?;
     let kit = kit(fds).map_err(|error| StepError::new("receive descriptors", &error))?;
-    let store = enter::enter(&orders, &kit, prepared)?;
+    let store = enter::enter(&orders, &kit, prepared, control.as_fd())?;
     let kit = Kit {
         mounts: Vec::new(),
         ..kit

@@ -3,6 +3,7 @@
 
 mod ping;
 mod script;
+mod snapshots;
 mod volumes;
 mod world;
 
@@ -12,14 +13,14 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use barchan_wire::id::SandboxId;
+use barchan_wire::id::{SandboxId, SnapshotId};
 use tokio::net::UnixStream;
 use tokio::runtime::Handle;
 use tokio::sync::{broadcast, watch};
 
 use crate::{
     Capabilities, EXECD_PORT, EndReason, ErrorKind, NamedVolume, Observed, Phase, Plan, Runtime,
-    RuntimeError, Upstream,
+    RuntimeError, Snapshot, SnapshotOrder, Upstream,
 };
 use world::World;
 
@@ -35,6 +36,8 @@ pub struct Fake {
     world: Arc<Mutex<World>>,
     changes: broadcast::Sender<Observed>,
     open: watch::Sender<bool>,
+    /// Whether snapshots come to their end.
+    copying: watch::Sender<bool>,
     capabilities: Capabilities,
     guest: Guest,
     home: PathBuf,
@@ -57,12 +60,14 @@ impl Fake {
             limit_disk: true,
             pause: true,
             limit_volume: true,
+            snapshot: true,
             gpus: 0,
         };
         Self {
             world: Arc::new(Mutex::new(World::new("host"))),
             changes: broadcast::Sender::new(CHANGES_MAX),
             open: watch::Sender::new(true),
+            copying: watch::Sender::new(true),
             capabilities: all,
             guest: Arc::new(|stream| Box::pin(ping::answer(stream))),
             home: home.to_owned(),
@@ -131,6 +136,11 @@ impl Fake {
         self.open.send_replace(open);
     }
 
+    /// Snapshots wait from now on (`false`), or come to their end (`true`).
+    pub fn let_snapshots_through(&self, open: bool) {
+        self.copying.send_replace(open);
+    }
+
     /// The plans of all sandboxes that there are.
     #[must_use]
     pub fn plans(&self) -> Vec<Plan> {
@@ -166,6 +176,7 @@ impl Runtime for Fake {
         if let Some(living) = world.sandboxes.get(&plan.id) {
             return Ok(living.observed.clone());
         }
+        let plan = world.foundation(&plan)?;
         if !world.images.contains(&plan.image) {
             let message = format!(
                 "the image '{}' is not in the local store: build it with `barchan image build`, \
@@ -244,6 +255,26 @@ impl Runtime for Fake {
 
     async fn remove_volume(&self, name: &str) -> Result<(), RuntimeError> {
         self.enter("remove_volume")?.remove_volume(name)
+    }
+
+    async fn snapshot(&self, order: SnapshotOrder) -> Result<Snapshot, RuntimeError> {
+        // The sender lives in `self`, so waiting ends only when snapshots are let through.
+        let mut copying = self.copying.subscribe();
+        let waited = tokio::time::timeout(order.wait, copying.wait_for(|open| *open)).await;
+        if waited.is_err() {
+            let message = "the snapshot took too long";
+            return Err(RuntimeError::new(ErrorKind::Unavailable, message));
+        }
+        self.enter("snapshot")?.take_snapshot(&order)
+    }
+
+    async fn snapshots(&self) -> Result<Vec<SnapshotId>, RuntimeError> {
+        Ok(self.enter("snapshots")?.list_snapshots())
+    }
+
+    async fn delete_snapshot(&self, id: &SnapshotId) -> Result<(), RuntimeError> {
+        self.enter("delete_snapshot")?.snapshots.remove(id);
+        Ok(())
     }
 
     async fn is_busy(&self, id: &SandboxId) -> Result<bool, RuntimeError> {

@@ -13,6 +13,7 @@ mod host;
 pub mod manifest;
 pub mod recipe;
 pub mod recipes;
+mod saved;
 mod seal;
 pub mod store;
 
@@ -25,6 +26,7 @@ pub use clients::ClientSources;
 pub use error::ImageError;
 pub use manifest::Manifest;
 pub use recipes::LoadedRecipe;
+pub use saved::Saved;
 pub use store::Store;
 
 /// The name of the image that is the host's own system.
@@ -52,6 +54,8 @@ pub struct ResolvedImage {
     pub path: String,
     /// What runs when a request names no entrypoint; may be empty.
     pub entrypoint: Vec<String>,
+    /// What the store says of it; of a system that is being built, what it says of its base.
+    pub manifest: Manifest,
 }
 
 /// A folder or file of the host shown inside.

@@ -11,9 +11,10 @@ pub mod observed;
 pub mod plan;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use barchan_wire::id::SandboxId;
+use barchan_wire::id::{SandboxId, SnapshotId};
 use tokio::sync::broadcast;
 
 pub use observed::{EndReason, Observed, Phase};
@@ -67,6 +68,17 @@ pub trait Runtime: Send + Sync {
     /// Removes a named volume that no sandbox has mounted.
     async fn remove_volume(&self, name: &str) -> Result<(), RuntimeError>;
 
+    /// Saves what a running sandbox has written, which stands still for a moment. On failure
+    /// nothing is left behind, and the sandbox runs on.
+    async fn snapshot(&self, order: SnapshotOrder) -> Result<Snapshot, RuntimeError>;
+
+    /// Every snapshot that is kept, finished ones only.
+    async fn snapshots(&self) -> Result<Vec<SnapshotId>, RuntimeError>;
+
+    /// Removes a snapshot on which nothing stands any more, or breaks off its taking. Deleting an
+    /// unknown id is a success.
+    async fn delete_snapshot(&self, id: &SnapshotId) -> Result<(), RuntimeError>;
+
     /// Changes as they are seen (a process that died, an end that the runtime caused). A receiver
     /// that lags must call `list`.
     fn watch(&self) -> broadcast::Receiver<Observed>;
@@ -77,6 +89,28 @@ pub const EXECD_PORT: u16 = 44772;
 
 /// Most bytes kept of an entrypoint's output.
 pub const LOG_BYTES_MAX: usize = 64 * 1024;
+
+/// How a snapshot is taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SnapshotOrder {
+    /// The running sandbox.
+    pub sandbox: SandboxId,
+    /// The new snapshot's id.
+    pub snapshot: SnapshotId,
+    /// Most bytes that it may take on the disk.
+    pub bytes_max: u64,
+    /// Longest time that it may take.
+    pub wait: Duration,
+}
+
+/// A snapshot that was taken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// What it takes on the disk, in bytes.
+    pub bytes: u64,
+    /// How long the sandbox stood still.
+    pub still: Duration,
+}
 
 /// How to reach a port of a sandbox: HTTP/1.1 over a Unix socket, with a path prefix for ports
 /// that the in-sandbox daemon forwards.
@@ -105,6 +139,8 @@ pub struct Capabilities {
     pub pause: bool,
     /// The size of a named volume can be limited.
     pub limit_volume: bool,
+    /// Snapshots of sandboxes can be taken.
+    pub snapshot: bool,
     /// How many graphics processors sandboxes can see.
     pub gpus: u32,
 }
@@ -151,6 +187,10 @@ pub enum ErrorKind {
     Unavailable,
     /// Something about a volume.
     Volume(VolumeFault),
+    /// The snapshot is not kept, or cannot be read.
+    UnknownSnapshot,
+    /// The snapshot could not be taken.
+    SnapshotFailed,
     /// Anything else.
     Internal,
 }

@@ -4,6 +4,7 @@ mod build;
 mod line;
 mod living;
 mod pulse;
+mod snapshots;
 mod start;
 mod volumes;
 mod warm;
@@ -19,14 +20,14 @@ use async_trait::async_trait;
 use barchan_jail::guest::Boot;
 use barchan_jail::proto::{Answer, Hello, Message, Request};
 use barchan_jail::spec::{self, Network, Spec};
-use barchan_wire::id::SandboxId;
+use barchan_wire::id::{SandboxId, SnapshotId};
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
-use crate::image::{Aliases, ResolvedImage, Store};
+use crate::image::{Aliases, ResolvedImage, Saved, Store};
 use crate::{
     Capabilities, EXECD_PORT, EndReason, ErrorKind, NamedVolume, Observed, Phase, Plan, Runtime,
-    RuntimeError, Upstream,
+    RuntimeError, Snapshot, SnapshotOrder, Upstream,
 };
 use line::Line;
 use living::Living;
@@ -56,9 +57,6 @@ pub struct Settings {
 
 /// Events that a slow watcher may miss before it must list.
 const EVENTS_MAX: usize = 4096;
-
-/// Where a sandbox's commands start.
-const WORKSPACE: &str = "/workspace";
 
 /// The native runtime. It holds what can be rebuilt from the launcher's list, and nothing else.
 #[derive(Debug)]
@@ -206,16 +204,19 @@ impl Native {
         }
     }
 
-    fn spec(&self, plan: Plan, image: ResolvedImage) -> Result<Spec, RuntimeError> {
+    fn spec(&self, plan: Plan, image: ResolvedImage, saved: Saved) -> Result<Spec, RuntimeError> {
         let note = Note {
             image_digest: image.digest.clone(),
         };
+        let (below, cwd) = (saved.env.clone(), saved.cwd.clone());
+        let keepsake = snapshots::keepsake(saved, &plan)?;
         let allowed = self.settings.host_paths.as_deref().unwrap_or_default();
         let volumes = plan.volumes.into_iter();
         let volumes = volumes.map(|volume| volumes::resolve(volume, allowed));
         let mut env = image.env;
         env.insert("PATH".to_owned(), image.path);
-        env.insert("OPENSANDBOX_ID".to_owned(), plan.id.to_string());
+        env.extend(below);
+        env.insert(snapshots::ID_ENV.to_owned(), plan.id.to_string());
         env.extend(plan.env);
         Ok(Spec {
             id: plan.id.to_string(),
@@ -227,7 +228,7 @@ impl Native {
                 id: plan.id.to_string(),
                 entrypoint: plan.entrypoint,
                 env,
-                cwd: WORKSPACE.to_owned(),
+                cwd,
                 memory_bytes: plan.limits.memory_bytes,
                 cpu_millis: plan.limits.cpu_millis,
                 uid: None,
@@ -244,6 +245,7 @@ impl Native {
             network: Network::None,
             upper: None,
             note: serde_json::to_string(&note).unwrap_or_default(),
+            keepsake,
         })
     }
 
@@ -278,17 +280,16 @@ impl Runtime for Native {
             limit_pids: hello.pids,
             limit_disk: hello.disk,
             pause: hello.pause,
+            // It needs a sandbox to stand still.
+            snapshot: hello.pause,
             limit_volume: hello.volume,
             gpus: hello.gpus,
         }
     }
 
     async fn create(&self, plan: Plan) -> Result<Observed, RuntimeError> {
-        let image = self
-            .store
-            .resolve(&plan.image, &self.settings.aliases)
-            .map_err(|error| from_image(&error))?;
-        let spec = self.spec(plan, image)?;
+        let (image, saved) = self.foundation(&plan)?;
+        let spec = self.spec(plan, image, saved)?;
         self.status(Request::Create(Box::new(spec))).await
     }
 
@@ -375,6 +376,19 @@ impl Runtime for Native {
     async fn remove_volume(&self, name: &str) -> Result<(), RuntimeError> {
         let name = name.to_owned();
         self.ask(Request::RemoveVolume(name)).await.map(|_| ())
+    }
+
+    async fn snapshot(&self, order: SnapshotOrder) -> Result<Snapshot, RuntimeError> {
+        self.take_snapshot(order).await
+    }
+
+    async fn snapshots(&self) -> Result<Vec<SnapshotId>, RuntimeError> {
+        self.store.snapshots().map_err(|error| from_image(&error))
+    }
+
+    async fn delete_snapshot(&self, id: &SnapshotId) -> Result<(), RuntimeError> {
+        let request = Request::RemoveSnapshot(id.to_string());
+        self.ask(request).await.map(|_| ())
     }
 
     fn watch(&self) -> broadcast::Receiver<Observed> {

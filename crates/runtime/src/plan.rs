@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use barchan_wire::id::SandboxId;
+use barchan_wire::id::{SandboxId, SnapshotId};
 
 pub use barchan_jail::devices::Gpus;
 
@@ -14,6 +14,8 @@ pub struct Plan {
     pub id: SandboxId,
     /// The image's name as the caller wrote it; the runtime resolves aliases in its store.
     pub image: String,
+    /// The snapshot that it starts from, in the place of an image.
+    pub snapshot: Option<SnapshotId>,
     /// The program that decides the sandbox's life, and its arguments; never empty.
     pub entrypoint: Vec<String>,
     /// Environment of the entrypoint and of every command, over the image's own.
@@ -90,6 +92,7 @@ impl fmt::Debug for Plan {
         out.debug_struct("Plan")
             .field("id", &self.id)
             .field("image", &self.image)
+            .field("snapshot", &self.snapshot)
             .field("entrypoint", &self.entrypoint)
             .field("env", &self.env.keys())
             .field("limits", &self.limits)
@@ -123,6 +126,7 @@ mod tests {
         let plan = Plan {
             id: "0b0e7d5c-58a0-4d67-a3f8-0a1b2c3d4e5f".parse().unwrap(),
             image: "host".to_owned(),
+            snapshot: None,
             entrypoint: vec!["true".to_owned()],
             env: BTreeMap::from([("TOKEN".to_owned(), "hunter2".to_owned())]),
             limits: Limits::default(),

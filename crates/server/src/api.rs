@@ -24,6 +24,7 @@ mod reply;
 mod rights;
 mod routes;
 mod sandboxes;
+mod snapshots;
 mod strangers;
 mod tenants;
 mod trail;
@@ -234,6 +235,10 @@ impl Api {
             Operation::Tenant => self.tenant(&place.id),
             Operation::ChangeTenant => self.change_tenant(place, request).await,
             Operation::RemoveTenant => self.remove_tenant(place).await,
+            Operation::CreateSnapshot => self.create_snapshot(place, request).await,
+            Operation::ListSnapshots => self.list_snapshots(&request),
+            Operation::Snapshot => self.snapshot(place),
+            Operation::RemoveSnapshot => self.remove_snapshot(place).await,
             Operation::Missing(missing) => Err(self.missing(missing, place)),
         }
     }

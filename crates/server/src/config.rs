@@ -163,6 +163,9 @@ pub struct Runtime {
     /// Longest time to wait for a sandbox to start, pause, resume or go, in seconds.
     #[config(default = 60)]
     pub verb_wait_s: u64,
+    /// Longest time to take a snapshot, in seconds; the sandbox runs on meanwhile.
+    #[config(default = 600)]
+    pub snapshot_wait_s: u64,
     /// Spare processes kept ready, so that a create need not wait for the kernel. Each costs some
     /// 0.5 MB; 0 keeps none.
     #[config(default = 4)]
@@ -189,6 +192,9 @@ pub struct Limits {
     /// Most sandboxes at once.
     #[config(default = 10_000)]
     pub sandboxes_max: usize,
+    /// Most snapshots at once.
+    #[config(default = 1000)]
+    pub snapshots_max: usize,
     /// End a sandbox that nobody uses and in which nothing is at work for so many seconds, unless
     /// its caller says otherwise with the extension `barchan.idle.timeout.seconds`. Left out, none
     /// ends for that.
@@ -256,6 +262,9 @@ pub struct Storage {
     /// The largest size of a named volume that a caller may set, as `100Gi`. Left out, there is
     /// none.
     pub volume_max_size: Option<String>,
+    /// Most that one snapshot may take on the disk, as `20Gi`.
+    #[config(default = "20Gi")]
+    pub snapshot_max_size: String,
 }
 
 /// How requests reach programs inside sandboxes.
@@ -311,6 +320,9 @@ pub struct Features {
     /// Pausing sandboxes and resuming them.
     #[config(default = true)]
     pub pause: bool,
+    /// Snapshots: taking them, showing and removing them, and sandboxes out of them.
+    #[config(default = true)]
+    pub snapshots: bool,
     /// Hooks: programs that callers have run before a sandbox's start and at intervals.
     #[config(default = true)]
     pub hooks: bool,

@@ -11,6 +11,7 @@ mod reconcile;
 mod registry;
 mod scope;
 mod service;
+mod snapshot;
 pub mod state;
 
 pub use error::{LifecycleError, Verb};
@@ -20,3 +21,4 @@ pub(crate) use list::word;
 pub use pool::KeptPool;
 pub use scope::Scope;
 pub use service::{Draft, Lifecycle, Parts, Rules};
+pub use snapshot::{SnapshotError, SnapshotFilter, SnapshotRecord, SnapshotState};

@@ -4,6 +4,7 @@ mod access;
 mod migrate;
 mod once;
 mod row;
+mod snapshots;
 mod sqlite;
 
 use std::path::Path;
@@ -13,13 +14,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use barchan_daemon::clock::Clock;
-use barchan_wire::id::SandboxId;
+use barchan_wire::id::{SandboxId, SnapshotId};
 use prometheus::Histogram;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::access::KeptAccess;
-use crate::lifecycle::KeptPool;
 use crate::lifecycle::state::Record;
+use crate::lifecycle::{KeptPool, SnapshotRecord};
 pub use once::{Claim, Claimed, Outcome, Settled, Standing};
 
 /// Most writes that wait for the writer; more wait to wait.
@@ -60,6 +61,8 @@ pub struct Kept {
     pub pools: Vec<KeptPool>,
     /// The keys and tenants.
     pub access: KeptAccess,
+    /// The records of snapshots.
+    pub snapshots: Vec<SnapshotRecord>,
     /// Whether the host was started anew since the store was last open.
     pub host_restarted: bool,
 }
@@ -109,6 +112,8 @@ enum Change {
     Access(access::AccessChange),
     Claim(Claim, Arc<OnceLock<Standing>>),
     Settle(Settled),
+    PutSnapshot(snapshots::Row),
+    RemoveSnapshot(String),
 }
 
 /// A place in the writer's queue. Whoever holds one can hand in a change without waiting, and so
@@ -236,6 +241,16 @@ impl Slot<'_> {
     /// Hands in a pool to be taken out.
     pub fn remove_pool(self, name: &str) -> Receipt {
         self.hand_in(Change::RemovePool(name.to_owned()))
+    }
+
+    /// Hands in a snapshot's record to be written.
+    pub(crate) fn put_snapshot(self, record: &SnapshotRecord) -> Receipt {
+        self.hand_in(Change::PutSnapshot(snapshots::Row::of(record)))
+    }
+
+    /// Hands in a snapshot's record to be taken out.
+    pub(crate) fn remove_snapshot(self, id: &SnapshotId) -> Receipt {
+        self.hand_in(Change::RemoveSnapshot(id.to_string()))
     }
 
     /// Asks what a key stands for, and takes it if it is new.

@@ -19,6 +19,7 @@ pub mod report;
 pub mod resources;
 pub mod sandbox;
 pub mod schedule;
+pub mod snapshot;
 pub mod time;
 pub mod volume;
 
@@ -37,5 +38,6 @@ pub use reload::ReloadReport;
 pub use report::{ChangeReport, EndReport, HappeningReport, Report};
 pub use sandbox::{CreatedSandbox, Pagination, Sandbox, SandboxList, State, Status};
 pub use schedule::Schedule;
+pub use snapshot::{CreateSnapshot, Snapshot, SnapshotList, SnapshotState, SnapshotStatus};
 pub use time::Time;
 pub use volume::{NamedVolume, NamedVolumes, Volume};

@@ -9,7 +9,6 @@ from conformance.sandbox_rows import BAD_VALUE, NO_SANDBOX, UUID, nothing
 from conformance.world import KEY
 
 BAD_PORT = "DOCKER::INVALID_PORT"
-NO_SNAPSHOTS = "SNAPSHOT::NOT_IMPLEMENTED"
 NO_POOL = "KUBERNETES::POOL_NOT_FOUND"
 NO_TEMPLATES = "FSB::API_NOT_SUPPORTED"
 NO_WAY = "BACKEND_CONNECTION_FAILED"
@@ -184,16 +183,6 @@ DIAGNOSTICS = [
 
 # What this server does not do is refused in the words that clients know.
 REFUSED = [
-    Row(
-        "POST /sandboxes/{id}/snapshots",
-        "/sandboxes/{sandbox}/snapshots",
-        501,
-        NO_SNAPSHOTS,
-        body={},
-    ),
-    Row("GET /snapshots", "/snapshots", 501, NO_SNAPSHOTS),
-    Row("GET /snapshots/{id}", "/snapshots/x", 501, NO_SNAPSHOTS),
-    Row("DELETE /snapshots/{id}", "/snapshots/x", 501, NO_SNAPSHOTS),
     *[
         Row(
             f"{method} /sandboxes/{{id}}/networkpolicy",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from conformance import lifecycle_rows, sandbox_rows
+from conformance import lifecycle_rows, sandbox_rows, snapshot_rows
 from conformance.rows import Row, assert_error, check
 from conformance.world import KEY, TOKEN, Lifecycle, LifecycleWorld, as_stranger
 
@@ -17,6 +17,7 @@ MOUNTED = [
     *lifecycle_rows.DIAGNOSTICS,
     *lifecycle_rows.REFUSED,
     *lifecycle_rows.POOLS,
+    *snapshot_rows.SNAPSHOTS,
 ]
 PLAIN = [*lifecycle_rows.OPEN, *lifecycle_rows.EVENTS, *lifecycle_rows.OTHERS]
 ROUTES = {
@@ -40,12 +41,12 @@ ROUTES = {
     "GET /pools/{name}",
     "PUT /pools/{name}",
     "DELETE /pools/{name}",
-}
-REFUSED = {
     "POST /sandboxes/{id}/snapshots",
     "GET /snapshots",
     "GET /snapshots/{id}",
     "DELETE /snapshots/{id}",
+}
+REFUSED = {
     *(f"{method} /sandboxes/{{id}}/networkpolicy" for method in ("GET", "PUT", "PATCH", "DELETE")),
     *("POST /templates", "GET /templates", "GET /templates/{id}", "DELETE /templates/{id}"),
 }
@@ -99,7 +100,9 @@ KEYED = sorted(
 
 @pytest.mark.parametrize(("method", "path"), KEYED, ids=lambda it: it)
 def test_nobody_gets_in_without_the_key(lifecycle: Lifecycle, method: str, path: str) -> None:
-    words = dict.fromkeys(("sandbox", "eternal", "paused", "ended", "nobody", "pool"), "x")
+    words = dict.fromkeys(
+        ("sandbox", "eternal", "paused", "ended", "nobody", "pool", "snapshot"), "x"
+    )
     for mount in ("/v1", ""):
         url = mount + path.format_map(words)
         for headers, code in (

@@ -202,8 +202,6 @@ def test_sessions(osb: Osb) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("snapshot", "list"),
-        ("snapshot", "create", "ID"),
         ("template", "list"),
         ("egress", "get", "ID"),
         ("credential-vault", "get", "ID"),

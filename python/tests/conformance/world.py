@@ -100,6 +100,8 @@ class LifecycleWorld(dict[str, str]):
                 return self.pools[-1]
             case "pool":
                 return self.pool()
+            case "snapshot":
+                return self.snapshot()
         raise KeyError(word)
 
     def pool(self, **capacity: int) -> str:
@@ -115,6 +117,21 @@ class LifecycleWorld(dict[str, str]):
         answer = self.lifecycle.client.post("/v1/pools", json=body, headers=self.lifecycle.key)
         assert answer.status_code == 201, answer.text
         return name
+
+    def snapshot(self) -> str:
+        """A snapshot that is ready."""
+        client, key = self.lifecycle.client, self.lifecycle.key
+        taken = client.post(f"/v1/sandboxes/{self['sandbox']}/snapshots", headers=key)
+        assert taken.status_code == 202, taken.text
+        path = f"/v1/snapshots/{taken.json()['id']}"
+
+        def is_ready() -> bool:
+            state = client.get(path, headers=key).json()["status"]["state"]
+            assert state in ("Creating", "Ready"), state
+            return bool(state == "Ready")
+
+        until("it is ready", is_ready)
+        return str(taken.json()["id"])
 
     def create(self, **fields: Any) -> str:
         made = self.lifecycle.create(**fields)

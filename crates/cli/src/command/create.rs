@@ -45,7 +45,8 @@ pub(super) fn request(flags: Sandbox, lifetime: Option<Duration>) -> CreateSandb
         .into_iter()
         .map(|(key, value)| (key, Secret::new(value)));
     CreateSandbox {
-        image: Some(Image::new(flags.image)),
+        image: flags.snapshot.is_none().then(|| Image::new(flags.image)),
+        snapshot_id: flags.snapshot,
         timeout_s: lifetime.map(|it| it.as_secs()),
         resource_limits: Some(limits.collect()),
         env: env.collect::<BTreeMap<_, _>>(),
@@ -62,6 +63,7 @@ mod tests {
     fn only_what_was_asked_for_is_limited() {
         let flags = Sandbox {
             image: "host".to_owned(),
+            snapshot: None,
             env: vec![("A".to_owned(), "1".to_owned())],
             cpu: None,
             memory: Some("1Gi".to_owned()),

@@ -41,6 +41,9 @@ const PUBLIC_TREES: [&str; 7] = [
 const TMP_BYTES: u64 = 1 << 30;
 const TMP_BYTES_MIN: u64 = 64 << 20;
 
+/// See [`Launcher::writable`].
+type Writable = (Option<OwnedFd>, Option<OwnedFd>, Vec<OwnedFd>);
+
 impl Launcher {
     pub(super) fn create(&mut self, caller: Caller, spec: Spec) {
         let admitted = self.admit(&spec).and_then(|()| Self::admit_volumes(&spec));
@@ -234,20 +237,7 @@ impl Launcher {
         let boot = boot.map_err(at("make the daemon's boot file"))?;
         let log = log_file().map_err(at("make a log"))?;
         let ids = (self.ids == IdMode::OwnRange).then(|| slot.blank.user_namespace.as_fd());
-        let upper = spec
-            .upper
-            .as_deref()
-            .map(|path| self.open_upper(path, slot.blank.base));
-        let upper = upper.transpose().map_err(at("open the writable layer"))?;
-        let mut trees = Vec::new();
-        match (&upper, slot.disk.take()) {
-            (Some(upper), _) => {
-                let copy = mounts::copy(upper.as_fd());
-                trees.push(copy.map_err(at("copy the mount of the writable layer"))?);
-            }
-            (None, Some((disk, _))) => trees.push(disk),
-            (None, None) => {}
-        }
+        let (upper, layer, mut trees) = self.writable(slot.disk.take(), slot.blank.base, spec)?;
         let in_memory = trees.is_empty();
         for layer in &spec.layers {
             let layer = self.state.beneath(layer)?;
@@ -276,6 +266,10 @@ impl Launcher {
             unenforced: unenforced.into_iter().map(str::to_owned).collect(),
             paused: false,
             upper,
+            layer,
+            keepsake: spec.keepsake.clone(),
+            is_copied: false,
+            is_still: false,
             memory: spec
                 .limits
                 .memory_bytes
@@ -284,6 +278,30 @@ impl Launcher {
             condemned: false,
             deleting: Vec::new(),
         })
+    }
+
+    /// What a sandbox writes to: the folder of a build, a layer of its own to be copied, and the
+    /// mount; nothing where that is made inside.
+    fn writable(
+        &self,
+        disk: Option<(OwnedFd, u64)>,
+        owner: u32,
+        spec: &Spec,
+    ) -> io::Result<Writable> {
+        if let Some(path) = &spec.upper {
+            let upper = self.open_upper(path, owner);
+            let upper = upper.map_err(at("open the writable layer"))?;
+            let copy = mounts::copy(upper.as_fd());
+            let copy = copy.map_err(at("copy the mount of the writable layer"))?;
+            return Ok((Some(upper), None, vec![copy]));
+        }
+        let Some((disk, _)) = disk else {
+            return Ok((None, None, Vec::new()));
+        };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let layer = rustix::fs::openat(&disk, disk::UPPER, flags, Mode::empty());
+        let layer = layer.map_err(|errno| at("open the disk")(errno.into()))?;
+        Ok((None, Some(layer), vec![disk]))
     }
 
     /// The folder of a build's writable layer, with what overlayfs needs in it.

@@ -11,6 +11,7 @@ use super::create::{Caller, Job};
 use super::watchdog::Holding;
 use crate::blank::Blank;
 use crate::proto::{Phase, Status};
+use crate::spec::Keepsake;
 
 /// A process with its groups, its disk, and what it is at present.
 #[derive(Debug)]
@@ -54,6 +55,13 @@ pub(super) struct Tenant {
     pub(super) paused: bool,
     /// A build's writable layer, to be settled later.
     pub(super) upper: Option<OwnedFd>,
+    /// Its own writable layer, to be copied.
+    pub(super) layer: Option<OwnedFd>,
+    /// The caller's words that a snapshot of it gives back.
+    pub(super) keepsake: Keepsake,
+    /// A snapshot of it is being taken, and whether it stands still for that.
+    pub(super) is_copied: bool,
+    pub(super) is_still: bool,
     /// Most memory its processes may hold, in bytes, and the PID namespace that they are in.
     pub(super) memory: Option<(u64, PathBuf)>,
     /// It was found holding more.
@@ -124,7 +132,7 @@ impl Slot {
         }
     }
 
-    fn tenant(&mut self) -> Option<&mut Tenant> {
+    pub(super) fn tenant(&mut self) -> Option<&mut Tenant> {
         match &mut self.stage {
             Stage::Living(tenant) | Stage::Entering(_, tenant) => Some(tenant),
             Stage::Spare | Stage::Claimed(_) | Stage::Spent => None,

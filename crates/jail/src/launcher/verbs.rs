@@ -29,6 +29,8 @@ impl Launcher {
                 Err(failure) => Answer::Failed(failure),
             },
             Request::Log(id) => self.log(&id),
+            Request::Snapshot(order) => return self.take_snapshot(caller, order),
+            Request::RemoveSnapshot(id) => self.remove_snapshot(&id),
             Request::Volumes => self.list_volumes(),
             Request::RemoveVolume(name) => self.remove_volume(&name),
             Request::Leave => {
@@ -84,7 +86,9 @@ impl Launcher {
             Err(answer) => return answer,
         };
         match &mut slot.stage {
-            Stage::Living(tenant) if !tenant.paused => tenant.condemned = true,
+            Stage::Living(tenant) if !tenant.paused && !tenant.is_still => {
+                tenant.condemned = true;
+            }
             _ => return failed(FailureKind::Conflict, "it does not run"),
         }
         slot.kill();
@@ -101,6 +105,11 @@ impl Launcher {
         let Stage::Living(tenant) = &mut slot.stage else {
             return failed(FailureKind::Conflict, "it is not running yet");
         };
+        if tenant.is_still {
+            // Whoever stopped it for a moment leaves it as it is to be then.
+            tenant.paused = frozen;
+            return Answer::Sandbox(tenant.living());
+        }
         match slot.blank.group.freeze(frozen) {
             Ok(()) => {
                 tenant.paused = frozen;
@@ -184,6 +193,11 @@ impl Launcher {
                 self.go_on(number);
                 self.assign();
             }
+            Ok(Some((bytes, fds))) if bytes == blank::LAYER => {
+                if let Some(tenant) = slot.tenant() {
+                    tenant.layer = fds.into_iter().next();
+                }
+            }
             Ok(Some((bytes, _))) => {
                 let failed = serde_json::from_slice::<StepError>(&bytes).unwrap_or_else(|_| {
                     StepError::new("speak", &io::ErrorKind::InvalidData.into())
@@ -248,11 +262,15 @@ impl Launcher {
         let phase = slot.reap();
         let Slot {
             blank,
-            stage,
+            mut stage,
             disk_file,
             ..
         } = slot;
-        self.let_go(std::iter::once(blank.mounts).chain(disk_file));
+        let layer = match &mut stage {
+            Stage::Living(tenant) | Stage::Entering(_, tenant) => tenant.layer.take(),
+            _ => None,
+        };
+        self.let_go(std::iter::once(blank.mounts).chain(layer).chain(disk_file));
         if !blank.group.remove() {
             self.stale_groups.push(blank.group);
         }

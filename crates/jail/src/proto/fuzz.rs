@@ -49,6 +49,7 @@ fuzz! {
             limits: Limits { memory_bytes, ..Limits::default() },
             network: Network::None,
             upper: None,
+            keepsake: Keepsake(note.clone()),
             note,
         };
         let request = Request::Create(Box::new(spec.clone()));

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use barchan_wire::id::SandboxId;
+use barchan_wire::id::{SandboxId, SnapshotId};
 use tokio::net::UnixListener;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -27,6 +27,8 @@ pub(super) struct World {
     pub(super) failures: HashMap<&'static str, (ErrorKind, usize)>,
     /// Named volumes by their names.
     pub(super) volumes: BTreeMap<String, NamedVolume>,
+    /// What the sandboxes were made of of which there are snapshots.
+    pub(super) snapshots: BTreeMap<SnapshotId, Plan>,
 }
 
 /// One sandbox. When it is dropped, its program stops and its socket goes.
@@ -48,6 +50,7 @@ impl World {
             busy: BTreeSet::new(),
             failures: HashMap::new(),
             volumes: BTreeMap::new(),
+            snapshots: BTreeMap::new(),
         }
     }
 

@@ -145,6 +145,7 @@ impl Current {
             env: self.manifest.env.clone(),
             path: store::path_of(&self.manifest.path, PATH_DEFAULT),
             entrypoint: Vec::new(),
+            manifest: self.manifest.clone(),
         }
     }
 }

@@ -102,8 +102,8 @@ impl Store {
         self.gc(in_use).map(|_| ())
     }
 
-    /// Removes the layers that no image and no living sandbox refers to. `in_use` as for
-    /// [`Store::rm`]: a sandbox's layers must be in it, since an image may have been built anew
+    /// Removes the layers that no image, no snapshot and no living sandbox refers to. `in_use` as
+    /// for [`Store::rm`]: a sandbox's layers must be in it, since an image may have been built anew
     /// under its name since.
     pub fn gc(&self, in_use: &BTreeSet<String>) -> Result<Collected, ImageError> {
         let host = self.host.current(self)?;
@@ -113,6 +113,7 @@ impl Store {
         for image in self.stored()? {
             needed.extend(image.layers);
         }
+        needed.extend(self.needed_by_snapshots()?);
         let mut collected = Collected::default();
         for layer in entries(&self.root.join("layers"))? {
             if !needed.contains(&layer) {
@@ -179,7 +180,7 @@ impl Store {
     }
 
     /// Puts the host as it is now beneath an image that stands on it.
-    fn stack(&self, image: Manifest) -> Result<ResolvedImage, ImageError> {
+    pub(super) fn stack(&self, image: Manifest) -> Result<ResolvedImage, ImageError> {
         let mut layers: Vec<PathBuf> = image.layers.iter().map(|id| self.layer(id)).collect();
         let mut binds = Vec::new();
         if image.on_host {
@@ -196,12 +197,13 @@ impl Store {
         }
         Ok(ResolvedImage {
             path: path_of(&image.path, PATH_DEFAULT),
-            name: image.name,
-            digest: image.digest,
+            name: image.name.clone(),
+            digest: image.digest.clone(),
             binds,
             layers,
-            env: image.env,
-            entrypoint: image.entrypoint,
+            env: image.env.clone(),
+            entrypoint: image.entrypoint.clone(),
+            manifest: image,
         })
     }
 

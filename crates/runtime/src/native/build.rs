@@ -12,7 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use barchan_jail::guest::Boot;
 use barchan_jail::proto::{Answer, IdMode, Phase, Request, Status};
-use barchan_jail::spec::{Limits, Network, Spec};
+use barchan_jail::spec::{Keepsake, Limits, Network, Spec};
 
 use super::{Native, from_failure, to_bind};
 use crate::RuntimeError;
@@ -76,6 +76,7 @@ impl Native {
             network: Network::Host,
             upper: scratch.map_err(|error| error.message)?.pop(),
             note: String::new(),
+            keepsake: Keepsake::default(),
         })
     }
 

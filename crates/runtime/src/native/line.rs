@@ -50,16 +50,22 @@ impl Line {
 
     /// Asks and waits for the answer.
     pub(super) async fn call(&self, request: Request) -> Result<Answer, RuntimeError> {
+        self.call_within(request, ANSWER_MAX).await
+    }
+
+    /// The same for what may take longer.
+    pub(super) async fn call_within(
+        &self,
+        request: Request,
+        wait: Duration,
+    ) -> Result<Answer, RuntimeError> {
         let (seq, answer) = self.send(request).await?;
-        match tokio::time::timeout(ANSWER_MAX, answer).await {
+        match tokio::time::timeout(wait, answer).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(_)) => Err(lost("it ended before it answered")),
             Err(_) => {
                 self.forget(seq);
-                Err(lost(&format!(
-                    "no answer within {} s",
-                    ANSWER_MAX.as_secs()
-                )))
+                Err(lost(&format!("no answer within {} s", wait.as_secs())))
             }
         }
     }

@@ -66,6 +66,7 @@ pub(super) fn from_failure(failure: Failure) -> RuntimeError {
         FailureKind::VolumeInUse => ErrorKind::Volume(VolumeFault::InUse),
         FailureKind::VolumePath => ErrorKind::Volume(VolumeFault::SubPath),
         FailureKind::MountPath => ErrorKind::Volume(VolumeFault::MountPath),
+        FailureKind::Snapshot => ErrorKind::SnapshotFailed,
     };
     RuntimeError::new(kind, failure.message)
 }

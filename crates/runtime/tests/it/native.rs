@@ -6,6 +6,7 @@ mod hooks;
 mod isolated;
 mod orphans;
 mod rootless;
+mod snapshots;
 mod start;
 mod traces;
 mod volumes;

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use barchan_runtime::{Capabilities, Limits};
+use barchan_wire::id::SnapshotId;
 use barchan_wire::lifecycle::create::{IDLE_TIMEOUT, KEPT_EXTENSIONS, RENEW_ON_ACCESS};
 use barchan_wire::lifecycle::{CreateSandbox, Platform, code, metadata};
 use barchan_wire::secret::Secret;
@@ -23,6 +24,9 @@ const TEXT_BYTES_MAX: usize = 128 * 1024 - 1;
 const TEXTS_BYTES_MAX: usize = 1024 * 1024;
 /// Longest name of an image, in bytes.
 const IMAGE_BYTES_MAX: usize = 1024;
+
+/// What runs in a sandbox of a snapshot whose caller names no entrypoint.
+const RESTORED_ENTRYPOINT: [&str; 3] = ["tail", "-f", "/dev/null"];
 
 /// Environment names under this prefix steer the outbound guard and never reach a sandbox.
 const GUARD_PREFIX: &str = "OPENSANDBOX_EGRESS_";
@@ -76,7 +80,11 @@ impl Admission {
         offered(&asked)?;
         let image = asked.image.map(|image| image.uri).unwrap_or_default();
         plain("the image's name", &image, IMAGE_BYTES_MAX)?;
-        let entrypoint = asked.entrypoint.unwrap_or_default();
+        let snapshot = asked.snapshot_id.as_deref().map(snapshot).transpose()?;
+        let entrypoint = match asked.entrypoint {
+            None if snapshot.is_some() => RESTORED_ENTRYPOINT.map(str::to_owned).into(),
+            asked => asked.unwrap_or_default(),
+        };
         check_entrypoint(&entrypoint)?;
         let env = environment(asked.env, &entrypoint)?;
         let (pre_start, periodic) = hooks::hooks(asked.lifecycle)?;
@@ -96,6 +104,7 @@ impl Admission {
                 pool: None,
                 volumes,
                 granted: limits.into(),
+                snapshot,
                 ..Origin::default()
             },
             metadata: wishes.metadata,
@@ -163,11 +172,6 @@ fn offered(asked: &CreateSandbox) -> Result<(), Refusal> {
         let message = "this server has no templates: name an image and an entrypoint";
         return Err(Refusal::new(400, code::INVALID_ENTRYPOINT, message));
     }
-    if let Some(id) = &asked.snapshot_id {
-        let shown: String = id.chars().take(64).collect();
-        let message = format!("there is no snapshot {shown}");
-        return Err(Refusal::new(404, code::SNAPSHOT_NOT_FOUND, message));
-    }
     for (present, name) in [
         (
             asked.secure_access,
@@ -185,6 +189,15 @@ fn offered(asked: &CreateSandbox) -> Result<(), Refusal> {
         }
     }
     Ok(())
+}
+
+/// The snapshot that a text names; what no id can be names none.
+pub(super) fn snapshot(id: &str) -> Result<SnapshotId, Refusal> {
+    id.parse().map_err(|_| {
+        let shown: String = id.chars().take(64).collect();
+        let message = format!("there is no snapshot {shown}");
+        Refusal::new(404, code::SNAPSHOT_NOT_FOUND, message)
+    })
 }
 
 /// The seconds of an extension.

@@ -143,11 +143,6 @@ impl Api {
     /// The documented answer for what only other servers of this API do.
     pub(super) fn missing(&self, missing: Missing, place: &Place) -> Refusal {
         let (status, code, message) = match missing {
-            Missing::Snapshots => (
-                501,
-                code::SNAPSHOT_NOT_IMPLEMENTED,
-                "this server takes no snapshots",
-            ),
             Missing::Templates => (
                 501,
                 code::TEMPLATE_NOT_SUPPORTED,

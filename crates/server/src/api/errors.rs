@@ -8,7 +8,7 @@ use http::{HeaderName, HeaderValue, Method, Response};
 use super::pages;
 use super::reply::{self, Body};
 use crate::access::{QuotaError, Resource};
-use crate::lifecycle::{LifecycleError, Verb};
+use crate::lifecycle::{LifecycleError, SnapshotError, Verb};
 
 /// A refusal: its status, its body and at most one header of its own.
 #[derive(Debug)]
@@ -186,6 +186,7 @@ impl From<LifecycleError> for Refusal {
             LifecycleError::PoolExists(_) => (409, code::POOL_ALREADY_EXISTS),
             LifecycleError::PoolExhausted { .. } => (429, code::POOL_CAPACITY_EXHAUSTED),
             LifecycleError::Runtime { verb, source } => by_runtime(*verb, source.kind),
+            LifecycleError::Snapshot(error) => by_snapshot(error),
             LifecycleError::Volumes(source) => by_runtime(Verb::Reach, source.kind),
             LifecycleError::Late { verb, .. } => (500, failed(*verb)),
             LifecycleError::Store(_) => (500, code::INTERNAL_ERROR),
@@ -229,7 +230,23 @@ fn by_runtime(verb: Verb, kind: ErrorKind) -> (u16, &'static str) {
         ErrorKind::Conflict => (409, code::NOT_RUNNING),
         ErrorKind::Unavailable => (500, code::RUNTIME_UNAVAILABLE),
         ErrorKind::Volume(fault) => by_volume(verb, fault),
-        ErrorKind::StartFailed | ErrorKind::Internal => (500, failed(verb)),
+        ErrorKind::UnknownSnapshot => (409, code::SNAPSHOT_INVALID_RESTORE_CONFIG),
+        ErrorKind::StartFailed | ErrorKind::SnapshotFailed | ErrorKind::Internal => {
+            (500, failed(verb))
+        }
+    }
+}
+
+fn by_snapshot(error: &SnapshotError) -> (u16, &'static str) {
+    match error {
+        SnapshotError::NotFound(_) => (404, code::SNAPSHOT_NOT_FOUND),
+        SnapshotError::NotReady { .. } => (409, code::SNAPSHOT_NOT_READY),
+        SnapshotError::BeingTaken(_) => (409, code::SNAPSHOT_INVALID_STATE),
+        SnapshotError::Source { .. } => (409, code::SNAPSHOT_INVALID_SOURCE_STATE),
+        SnapshotError::InUse { .. } => (409, code::SNAPSHOT_DELETE_CONFLICT),
+        SnapshotError::Full(_) => (429, code::SNAPSHOT_LIMIT_REACHED),
+        SnapshotError::Unsupported => (501, code::SNAPSHOT_NOT_IMPLEMENTED),
+        SnapshotError::TooDeep(_) => (409, code::SNAPSHOT_PREFLIGHT_FAILED),
     }
 }
 

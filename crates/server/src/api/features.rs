@@ -18,6 +18,10 @@ impl Api {
             | Operation::Pool
             | Operation::ResizePool
             | Operation::DeletePool => &[(on.pools, "pools")],
+            Operation::CreateSnapshot
+            | Operation::ListSnapshots
+            | Operation::Snapshot
+            | Operation::RemoveSnapshot => &[(on.snapshots, "snapshots")],
             Operation::Logs => &[(on.logs, "logs")],
             Operation::Events | Operation::Inspect | Operation::Summary => {
                 &[(on.diagnostics, "diagnostics")]

@@ -54,6 +54,14 @@ impl Query {
             .map(|(_, value)| value.as_str())
     }
 
+    /// Which page is asked for, and of what size; bad numbers are noted.
+    pub(super) fn page(&self, faults: &mut Faults) -> (u64, u64) {
+        let page = self.integer("page", 1, i64::MAX, faults).unwrap_or(1);
+        let size = self.integer("pageSize", 1, PAGE_SIZE_MAX, faults);
+        let size = size.unwrap_or(PAGE_SIZE_DEFAULT);
+        (page.unsigned_abs(), size.unsigned_abs())
+    }
+
     /// A truth value; a bad one is noted.
     pub(super) fn boolean(&self, name: &str, faults: &mut Faults) -> Option<bool> {
         let value = json!(self.last(name)?);
@@ -99,18 +107,17 @@ impl ListQuery {
     pub(super) fn read(query: Option<&str>) -> Result<Self, Refusal> {
         let query = Query::read(query);
         let mut faults = Faults::default();
-        let page = query.integer("page", 1, i64::MAX, &mut faults).unwrap_or(1);
-        let size = query.integer("pageSize", 1, PAGE_SIZE_MAX, &mut faults);
+        let (page, page_size) = query.page(&mut faults);
         let states = query.all("state").map(str::to_ascii_lowercase).collect();
-        let (page, page_size) = faults.or((page, size.unwrap_or(PAGE_SIZE_DEFAULT)))?;
+        let (page, page_size) = faults.or((page, page_size))?;
         let metadata = match query.last("metadata") {
             Some(text) => labels(text)?,
             None => BTreeMap::new(),
         };
         Ok(Self {
             filter: Filter { states, metadata },
-            page: page.unsigned_abs(),
-            page_size: page_size.unsigned_abs(),
+            page,
+            page_size,
         })
     }
 }

@@ -80,7 +80,10 @@ impl Operation {
             Self::ChangeTenant => ("tenant.change", Admin, true, Other),
             Self::RemoveTenant => ("tenant.delete", Admin, true, Other),
             Self::Missing(Missing::NetworkPolicy) => ("sandbox.policy", Key, false, Sandbox),
-            Self::Missing(Missing::Snapshots) => ("snapshot", Key, false, None),
+            Self::CreateSnapshot => ("snapshot.create", Key, true, Sandbox),
+            Self::ListSnapshots => ("snapshot.list", Key, false, None),
+            Self::Snapshot => ("snapshot.get", Key, false, Other),
+            Self::RemoveSnapshot => ("snapshot.delete", Key, true, Other),
             Self::Missing(Missing::Templates) => ("template", Key, false, None),
         };
         Rights {

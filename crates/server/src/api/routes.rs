@@ -62,13 +62,16 @@ pub(super) enum Operation {
     Tenant,
     ChangeTenant,
     RemoveTenant,
+    CreateSnapshot,
+    ListSnapshots,
+    Snapshot,
+    RemoveSnapshot,
     Missing(Missing),
 }
 
 /// What other servers of this API do and this one does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Missing {
-    Snapshots,
     Templates,
     NetworkPolicy,
 }

@@ -26,6 +26,9 @@ impl Api {
         let body = body::read_json(request, self.body_wait).await?;
         let asked = CreateSandbox::read(body.as_ref())?;
         self.offer_hooks(asked.lifecycle.as_ref())?;
+        if asked.snapshot_id.is_some() {
+            self.offer(Operation::Snapshot)?;
+        }
         let record = match self.admission.admit_pooled(&asked)? {
             // Templates hold what is the operator's.
             Some(_) if self.is_tenants() => return Err(rights::admin_only()),

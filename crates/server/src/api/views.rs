@@ -25,7 +25,9 @@ pub(super) fn sandbox(record: &Record) -> Sandbox {
         metadata,
         extensions,
     } = created(record);
-    let image = Some(Image::new(&record.origin().image));
+    let origin = record.origin();
+    let snapshot_id = origin.snapshot.as_ref().map(ToString::to_string);
+    let image = snapshot_id.is_none().then(|| Image::new(&origin.image));
     Sandbox {
         id,
         status,
@@ -33,10 +35,11 @@ pub(super) fn sandbox(record: &Record) -> Sandbox {
         expires_at,
         entrypoint,
         image,
+        snapshot_id,
         platform,
         metadata,
         extensions,
-        allocation: record.origin().pool.as_deref().map(Allocation::from_pool),
+        allocation: origin.pool.as_deref().map(Allocation::from_pool),
     }
 }
 

@@ -20,6 +20,10 @@ pub(super) fn rules(settings: &Settings) -> Rules {
     Rules {
         spans,
         sandboxes_max: settings.limits.sandboxes_max,
+        snapshots_max: settings.limits.snapshots_max,
+        snapshot_bytes_max: resources::bytes(&settings.storage.snapshot_max_size)
+            .unwrap_or_default(),
+        snapshot_wait: Duration::from_secs(settings.runtime.snapshot_wait_s.max(1)),
         pool_wait: Duration::from_secs(settings.pools.acquire_wait_s),
         verb_wait: Duration::from_secs(settings.runtime.verb_wait_s.max(1)),
         reconcile_interval: Duration::from_secs(settings.runtime.reconcile_interval_s.max(1)),

@@ -187,6 +187,10 @@ fn amounts(settings: &Settings) -> impl Iterator<Item = Fault> {
             "storage.volume_max_size",
             settings.storage.volume_max_size.as_deref(),
         ),
+        (
+            "storage.snapshot_max_size",
+            Some(settings.storage.snapshot_max_size.as_str()),
+        ),
     ];
     let is_cpu = |text: &str| resources::cpu_millis(text).is_some();
     let is_size = |text: &str| resources::bytes(text).is_some();

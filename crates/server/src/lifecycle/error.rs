@@ -6,6 +6,7 @@ use std::time::Duration;
 use barchan_runtime::RuntimeError;
 use barchan_wire::id::SandboxId;
 
+use super::snapshot::SnapshotError;
 use super::state::Refusal;
 use crate::access::QuotaError;
 use crate::store::StoreError;
@@ -126,6 +127,9 @@ pub enum LifecycleError {
         /// What it says.
         source: RuntimeError,
     },
+    /// Something about a snapshot.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
     /// The runtime could not do it with named volumes.
     #[error("{0}")]
     Volumes(RuntimeError),

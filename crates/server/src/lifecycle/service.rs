@@ -6,6 +6,8 @@ mod observe;
 mod once;
 mod pools;
 mod recall;
+mod rules;
+mod snapshots;
 mod tenants;
 mod usage;
 mod verbs;
@@ -13,7 +15,6 @@ mod volumes;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
 
 use barchan_daemon::clock::Clock;
 use barchan_daemon::shutdown::Shutdown;
@@ -29,9 +30,11 @@ use super::graves::Graves;
 use super::list::{self, Filter};
 use super::registry::{Entry, Registry};
 use super::scope::Scope;
+use super::snapshot::Snapshots;
 use pools::Pools;
+pub use rules::Rules;
 
-use super::state::{Action, Event, Origin, Record, Refusal, Spans, State};
+use super::state::{Action, Event, Origin, Record, Refusal, State};
 use crate::observe::{Observe, carried};
 use crate::store::{Kept, Receipt, Slot, Store};
 
@@ -53,21 +56,7 @@ struct Shared {
     graves: Graves,
     feed: Feed,
     pools: Pools,
-}
-
-/// How long and how many.
-#[derive(Debug, Clone, Copy)]
-pub struct Rules {
-    /// How long things last.
-    pub spans: Spans,
-    /// Most sandboxes at once.
-    pub sandboxes_max: usize,
-    /// Longest time for the runtime to do one thing.
-    pub verb_wait: Duration,
-    /// Longest time to wait for a sandbox of a pool.
-    pub pool_wait: Duration,
-    /// How often records and sandboxes are compared.
-    pub reconcile_interval: Duration,
+    snapshots: Snapshots,
 }
 
 /// A sandbox to be made: nothing left to look up but its id.
@@ -140,11 +129,13 @@ impl Lifecycle {
             graves: Graves::default(),
             feed: Feed::default(),
             pools: Pools::default(),
+            snapshots: Snapshots::default(),
         };
         let lifecycle = Self(Arc::new(shared), rules, Scope::default());
         let changes = lifecycle.0.runtime.watch();
         lifecycle.take_up(kept).await?;
         lifecycle.reconcile().await?;
+        lifecycle.reconcile_snapshots().await;
         lifecycle.watch_over(changes);
         Ok(lifecycle)
     }
@@ -169,6 +160,7 @@ impl Lifecycle {
             let grave = grave.woken(now, self.1.spans, kept.host_restarted);
             self.0.graves.bury(Arc::new(grave));
         }
+        self.take_up_snapshots(kept.snapshots).await?;
         for record in kept.records {
             let record = record.woken(now, self.1.spans, kept.host_restarted);
             self.0.deadlines.set(record.id(), None, record.deadline());

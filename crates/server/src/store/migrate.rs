@@ -56,6 +56,14 @@ const STEPS: &[M<'static>] = &[
             tenant TEXT NOT NULL
         ) STRICT, WITHOUT ROWID;",
     ),
+    M::up(
+        "CREATE TABLE snapshots (
+            id TEXT PRIMARY KEY,
+            created_us INTEGER NOT NULL,
+            owner TEXT NOT NULL DEFAULT '',
+            record TEXT NOT NULL
+        ) STRICT, WITHOUT ROWID;",
+    ),
 ];
 
 /// All steps from an empty database to this version.

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use tokio::sync::mpsc;
 
 use super::once::Results;
-use super::{Change, Job, Kept, Meter, StoreError, access, migrate, row};
+use super::{Change, Job, Kept, Meter, StoreError, access, migrate, row, snapshots};
 use crate::lifecycle::KeptPool;
 use crate::lifecycle::state::Record;
 
@@ -92,11 +92,13 @@ pub(super) fn load(database: &mut Connection, boot: &str) -> Result<Kept, StoreE
         )
         .map_err(failed)?;
     let pools = read_pools(database)?;
+    let snapshots = snapshots::read_all(database)?;
     Ok(Kept {
         records,
         graves,
         pools,
         access: access::load(database)?,
+        snapshots,
         host_restarted: before.is_some_and(|before| before != boot),
     })
 }
@@ -207,6 +209,8 @@ fn change(
             .map(drop)
             .map_err(failed),
         Change::Access(change) => access::write(transaction, change),
+        Change::PutSnapshot(row) => snapshots::put(transaction, row),
+        Change::RemoveSnapshot(id) => take_out(transaction, id, "snapshots"),
         Change::Claim(claim, standing) => {
             let found = results.claim(transaction, claim).map_err(failed)?;
             // Nobody else fills it, so it is empty.

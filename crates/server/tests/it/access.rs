@@ -311,16 +311,6 @@ async fn unknown_routes_and_methods_say_so_in_both_ways() {
     for (method, path, expected) in [
         (
             "POST",
-            format!("/v1/sandboxes/{NOBODY}/snapshots"),
-            "501 SNAPSHOT::NOT_IMPLEMENTED",
-        ),
-        (
-            "GET",
-            "/v1/snapshots".to_owned(),
-            "501 SNAPSHOT::NOT_IMPLEMENTED",
-        ),
-        (
-            "POST",
             "/v1/templates".to_owned(),
             "501 FSB::API_NOT_SUPPORTED",
         ),

@@ -27,6 +27,7 @@ mod report;
 mod restart;
 mod rights;
 mod signed;
+mod snapshots;
 mod socket;
 mod tenancy;
 mod traces;

@@ -78,6 +78,7 @@ async fn every_operation_is_for_whom_the_table_says() {
         let mut name = match names {
             Names::Nothing => String::new(),
             Names::Sandbox => world.sandbox_of(&own).await.to_string(),
+            Names::Snapshot => world.snapshot_of(&own).await,
             Names::Made(what) => make(&world, what, number).await,
         };
         let call = |name: &str| {
@@ -109,8 +110,14 @@ async fn every_operation_is_for_whom_the_table_says() {
         ] {
             let found = code(call(&name).header("open-sandbox-api-key", key)).await;
             assert_eq!(found, expected, "{route} for {who}");
-            if who == "the tenant" && *names == Names::Sandbox {
-                name = world.sandbox_of(&own).await.to_string();
+            match names {
+                Names::Sandbox if who == "the tenant" => {
+                    name = world.sandbox_of(&own).await.to_string();
+                }
+                Names::Snapshot if who == "the tenant" => {
+                    name = world.snapshot_of(&own).await;
+                }
+                _ => {}
             }
         }
     }

@@ -102,6 +102,20 @@ pub const INTERNAL_ERROR: &str = "SANDBOX::INTERNAL_ERROR";
 pub const SNAPSHOT_NOT_FOUND: &str = "SNAPSHOT::NOT_FOUND";
 /// The server takes no snapshots.
 pub const SNAPSHOT_NOT_IMPLEMENTED: &str = "SNAPSHOT::NOT_IMPLEMENTED";
+/// The snapshot is still being taken, or nothing came of it.
+pub const SNAPSHOT_NOT_READY: &str = "SNAPSHOT::NOT_READY";
+/// A snapshot that is being taken cannot be removed.
+pub const SNAPSHOT_INVALID_STATE: &str = "SNAPSHOT::INVALID_STATE";
+/// A snapshot is taken of a running sandbox only.
+pub const SNAPSHOT_INVALID_SOURCE_STATE: &str = "SNAPSHOT::INVALID_SOURCE_STATE";
+/// No sandbox can be made of what is kept of the snapshot.
+pub const SNAPSHOT_INVALID_RESTORE_CONFIG: &str = "SNAPSHOT::INVALID_RESTORE_CONFIG";
+/// Sandboxes or other snapshots stand on the snapshot.
+pub const SNAPSHOT_DELETE_CONFLICT: &str = "SNAPSHOT::DELETE_CONFLICT";
+/// The sandbox is one of which no snapshot can be taken.
+pub const SNAPSHOT_PREFLIGHT_FAILED: &str = "SNAPSHOT::RUNTIME_PREFLIGHT_FAILED";
+/// The server holds as many snapshots as it may. One of our own.
+pub const SNAPSHOT_LIMIT_REACHED: &str = "SNAPSHOT::LIMIT_REACHED";
 /// No such pool.
 pub const POOL_NOT_FOUND: &str = "KUBERNETES::POOL_NOT_FOUND";
 /// There is a pool of this name already.

@@ -28,6 +28,9 @@ pub struct Sandbox {
     /// The image as the caller named it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<Image>,
+    /// The snapshot that it was made of, in the place of an image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot_id: Option<String>,
     /// The platform, when the caller asked for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub platform: Option<Platform>,

@@ -125,7 +125,7 @@ test("the manager", async () => {
   await manager.resumeSandbox(sandbox.id);
   await manager.renewSandbox(sandbox.id, 600);
   await assert.rejects(manager.getSandboxInfo("nobody"), refused(404));
-  await assert.rejects(manager.listSnapshots(), refused(501));
+  assert.ok(Array.isArray((await manager.listSnapshots()).items));
 });
 
 test("connect finds it again", async () => {

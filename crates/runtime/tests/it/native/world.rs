@@ -133,6 +133,7 @@ pub(crate) fn plan(image: &str, entrypoint: &[&str], limits: Limits) -> Plan {
     Plan {
         id: uuid::Uuid::new_v4().to_string().parse().unwrap(),
         image: image.to_owned(),
+        snapshot: None,
         entrypoint: entrypoint.iter().map(|word| (*word).to_owned()).collect(),
         env: BTreeMap::new(),
         limits,

@@ -34,6 +34,7 @@ pub(super) fn able() -> Capabilities {
         limit_disk: true,
         pause: true,
         limit_volume: true,
+        snapshot: true,
         gpus: 2,
     }
 }

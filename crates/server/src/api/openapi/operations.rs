@@ -101,6 +101,14 @@ const WATCH: &[Parameter] = &[
     of("metadata", "MetadataFilter"),
 ];
 
+const SNAPSHOTS: &[Parameter] = &[
+    of("page", "Page"),
+    of("pageSize", "PageSize"),
+    of("sandboxId", "Word"),
+    of("name", "Word"),
+    of("state", "Words"),
+];
+
 /// Writes to the store, and perhaps asks the runtime.
 const CHANGES: &[u16] = &[500, 503];
 const CHANGES_STATE: &[u16] = &[409, 500, 503];
@@ -175,17 +183,37 @@ pub(super) const fn described(operation: Operation) -> Described {
             .takes("TenantTerms")
             .refusals(CHANGES),
         Op::RemoveTenant => new("Removes a tenant.", 204, Nothing).refusals(CHANGES_STATE),
-        Op::Missing(missing) => absent(missing),
+        other => further(other),
     }
 }
 
 const VERBS: &[u16] = &[409, 500, 501, 503];
+
+/// The same of snapshots, and of what is missing.
+const fn further(operation: Operation) -> Described {
+    use Operation as Op;
+    use Says::{Json, Nothing};
+    let new = Described::new;
+    match operation {
+        Op::CreateSnapshot => new("Saves a running sandbox.", 202, Json("Snapshot"))
+            .may_take("CreateSnapshot")
+            .refusals(VERBS),
+        Op::ListSnapshots => {
+            new("Snapshots, the youngest first.", 200, Json("SnapshotList")).query(SNAPSHOTS)
+        }
+        Op::Snapshot => new("A snapshot.", 200, Json("Snapshot")),
+        Op::RemoveSnapshot => new("Removes a snapshot.", 204, Nothing).refusals(CHANGES_STATE),
+        Op::Missing(missing) => absent(missing),
+        // All others have been told of.
+        _ => absent(Missing::Templates),
+    }
+}
 
 /// What only other servers of this API do.
 const fn absent(missing: Missing) -> Described {
     let told = Described::new("Not offered by this server.", 200, Says::Json("Nothing"));
     match missing {
         Missing::NetworkPolicy => told.refusals(&[502]),
-        Missing::Snapshots | Missing::Templates => told.refusals(&[501]),
+        Missing::Templates => told.refusals(&[501]),
     }
 }

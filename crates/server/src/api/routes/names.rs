@@ -61,7 +61,6 @@ impl Operation {
 impl Missing {
     fn word(self) -> &'static str {
         match self {
-            Self::Snapshots => "Snapshots",
             Self::Templates => "Templates",
             Self::NetworkPolicy => "NetworkPolicy",
         }

@@ -9,7 +9,7 @@ use super::{Missing, Mount, Operation};
 pub(super) type Route = (Method, Mount, &'static str, Operation);
 
 pub(super) static ROUTES: [Route; 49] = {
-    use Missing::{NetworkPolicy, Snapshots, Templates};
+    use Missing::{NetworkPolicy, Templates};
     use Mount::{Both, Root, V1};
     use Operation as Op;
     const GET: Method = Method::GET;
@@ -58,10 +58,10 @@ pub(super) static ROUTES: [Route; 49] = {
             "sandboxes/*/networkpolicy",
             Op::Missing(NetworkPolicy),
         ),
-        (POST, Both, "sandboxes/*/snapshots", Op::Missing(Snapshots)),
-        (GET, Both, "snapshots", Op::Missing(Snapshots)),
-        (GET, Both, "snapshots/*", Op::Missing(Snapshots)),
-        (DELETE, Both, "snapshots/*", Op::Missing(Snapshots)),
+        (POST, Both, "sandboxes/*/snapshots", Op::CreateSnapshot),
+        (GET, Both, "snapshots", Op::ListSnapshots),
+        (GET, Both, "snapshots/*", Op::Snapshot),
+        (DELETE, Both, "snapshots/*", Op::RemoveSnapshot),
         (POST, Both, "pools", Op::CreatePool),
         (GET, Both, "pools", Op::Pools),
         (GET, Both, "pools/*", Op::Pool),

@@ -88,6 +88,7 @@ impl Lifecycle {
             self.0.clock.sleep_until(next).await;
             let this = self.today();
             this.reconcile_logged().await;
+            this.reconcile_snapshots().await;
             if let Err(error) = this.forget_old_ends().await {
                 tracing::error!(%error, "ends that nobody reads any more stay");
             }

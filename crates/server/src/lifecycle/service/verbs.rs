@@ -84,9 +84,14 @@ impl Lifecycle {
         let mut env: BTreeMap<String, String> = env.collect();
         env.insert(ID_ENV.to_owned(), id.to_string());
         let (image, entrypoint) = (origin.image.clone(), origin.entrypoint.clone());
+        let snapshot = origin.snapshot.clone();
+        if let Some(id) = &snapshot {
+            self.snapshot(id)?;
+        }
         let plan = Plan {
             id: id.clone(),
             image,
+            snapshot,
             entrypoint,
             env,
             limits,
@@ -104,7 +109,9 @@ impl Lifecycle {
         };
         let record = Record::new(id, origin, metadata, expires_at, now);
         let (max, clock) = (self.1.sandboxes_max, &self.0.clock);
-        let entry = self.0.registry.insert(record, max, tenant, clock)?;
+        let entry = self.0.snapshots.standing(record.origin(), || {
+            self.0.registry.insert(record.clone(), max, tenant, clock)
+        })?;
         Ok((entry, plan))
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use barchan_wire::id::SnapshotId;
 use serde::{Deserialize, Serialize};
 
 use super::{Granted, Volume};
@@ -37,6 +38,9 @@ pub struct Origin {
     /// What it mounts, what others are mounted on first.
     #[serde(default)]
     pub volumes: Vec<Volume>,
+    /// The snapshot that it was made of, in the place of an image.
+    #[serde(default)]
+    pub snapshot: Option<SnapshotId>,
     /// What it may use.
     #[serde(default)]
     pub granted: Granted,

@@ -10,10 +10,12 @@ pub(super) enum Names {
     Nothing,
     /// A sandbox of the tenant.
     Sandbox,
+    /// A snapshot of the tenant that is ready.
+    Snapshot,
     /// A thing that the admin has made for the row.
     Made(&'static str),
 }
-use Names::{Made, Nothing, Sandbox};
+use Names::{Made, Nothing, Sandbox, Snapshot};
 
 /// An operation, what it names, its body, and what the owning tenant, another tenant and an admin
 /// are answered.
@@ -21,7 +23,7 @@ pub(super) type Row<Route = String> = (Route, Names, Value, [&'static str; 3]);
 
 pub(super) const GONE: &str = "404 DOCKER::SANDBOX_NOT_FOUND";
 const ADMIN: &str = "403 ADMIN_ONLY";
-const SNAPSHOT: &str = "501 SNAPSHOT::NOT_IMPLEMENTED";
+const NO_SNAPSHOT: &str = "404 SNAPSHOT::NOT_FOUND";
 const TEMPLATE: &str = "501 FSB::API_NOT_SUPPORTED";
 const POLICY: &str = "502 BACKEND_CONNECTION_FAILED";
 /// The world's clock stands before it.
@@ -226,15 +228,20 @@ fn for_tenants() -> Vec<Row<&'static str>> {
             "POST /v1/sandboxes/*/snapshots",
             Sandbox,
             none.clone(),
-            [SNAPSHOT; 3],
+            ["202", GONE, "202"],
         ),
-        ("GET /v1/snapshots", Nothing, none.clone(), [SNAPSHOT; 3]),
-        ("GET /v1/snapshots/*", Sandbox, none.clone(), [SNAPSHOT; 3]),
+        ("GET /v1/snapshots", Nothing, none.clone(), ["200"; 3]),
+        (
+            "GET /v1/snapshots/*",
+            Snapshot,
+            none.clone(),
+            ["200", NO_SNAPSHOT, "200"],
+        ),
         (
             "DELETE /v1/snapshots/*",
-            Sandbox,
+            Snapshot,
             none.clone(),
-            [SNAPSHOT; 3],
+            ["204", NO_SNAPSHOT, "204"],
         ),
         ("POST /v1/templates", Nothing, none.clone(), [TEMPLATE; 3]),
         ("GET /v1/templates", Nothing, none.clone(), [TEMPLATE; 3]),

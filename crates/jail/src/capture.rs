@@ -1,0 +1,62 @@
+//! Copies the writable layer of a sandbox into a stored one, in a process of its own.
+//!
+//! The sandbox runs on meanwhile. What changed since is told by the times of the kernel, which
+//! nobody inside can set, and copied anew in one last pass while the sandbox stands still. So how
+//! long it does depends on how many files there are and how much changed, not on how much there is.
+//! Nothing is remembered of a tree but what the copy itself holds: its names, and the folders'
+//! times, which say until the last pass which folder each is a copy of.
+
+mod attributes;
+mod copy;
+mod pass;
+mod process;
+mod walk;
+
+use serde::{Deserialize, Serialize};
+
+pub use process::{Given, Process, Told, doom, is_there};
+
+/// What is being made or removed has this behind its name.
+pub const UNFINISHED: &str = ".new";
+/// What is on its way out has this behind its name.
+pub const DOOMED: &str = ".gone";
+/// The folder of a snapshot that holds its layer.
+pub const LAYER: &str = "layer";
+
+/// What a process is to do on the shelf of snapshots.
+#[derive(Debug, Clone)]
+pub enum Work {
+    /// Copy a layer.
+    Copy(Order),
+    /// Remove what is unfinished or doomed of one snapshot.
+    Remove(String),
+    /// Remove whatever is unfinished or doomed.
+    Sweep,
+}
+
+/// How a layer is copied.
+#[derive(Debug, Clone)]
+pub struct Order {
+    /// The snapshot's id: the name of its folder.
+    pub snapshot: String,
+    /// Host id of the sandbox's root, which becomes 0.
+    pub base: u32,
+    /// Most bytes that the copy may take.
+    pub bytes_max: u64,
+    /// Most files, folders and links that it may have.
+    pub entries_max: u64,
+    /// Whether the file system notes the time of every write, those through memory included: only
+    /// then can it be copied while it changes.
+    pub is_timed: bool,
+}
+
+/// What was copied.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Captured {
+    /// What its files take on a disk, in bytes.
+    pub bytes: u64,
+    /// Files, folders and links.
+    pub entries: u64,
+    /// How long the sandbox stood still, in microseconds.
+    pub still_us: u64,
+}

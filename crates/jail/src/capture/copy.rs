@@ -1,0 +1,205 @@
+//! Copies single entries: files, links, whiteouts, pipes.
+
+use std::ffi::{CStr, OsStr};
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, Stat};
+use rustix::io::Errno;
+
+use super::attributes;
+use super::pass::{Pass, Tally};
+use crate::tree;
+
+/// What is read and written at a time, in bytes.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// What copies.
+#[derive(Debug)]
+pub(super) struct Copier<'a> {
+    /// Host id of the sandbox's root.
+    pub(super) base: u32,
+    pub(super) pass: Pass,
+    pub(super) tally: Tally,
+    /// A folder with one name for each file of several, so that the others become links of it:
+    /// whatever their number, nothing of them need be remembered here.
+    links: &'a OwnedFd,
+    piece: Vec<u8>,
+}
+
+impl<'a> Copier<'a> {
+    pub(super) fn new(base: u32, pass: Pass, tally: Tally, links: &'a OwnedFd) -> Self {
+        Self {
+            base,
+            pass,
+            tally,
+            links,
+            piece: vec![0; PIECE_BYTES],
+        }
+    }
+
+    /// Copies what is no folder; sockets and devices are left out, as nothing could use them.
+    pub(super) fn entry(
+        &mut self,
+        source: &OwnedFd,
+        name: &CStr,
+        found: &Stat,
+        copy: &OwnedFd,
+    ) -> io::Result<()> {
+        match FileType::from_raw_mode(found.st_mode) {
+            FileType::RegularFile => self.file(source, name, copy),
+            FileType::Symlink => {
+                let target = rustix::fs::readlinkat(source, name, Vec::new())?;
+                fresh(copy, name, || {
+                    rustix::fs::symlinkat(target.as_c_str(), copy, name)
+                })?;
+                self.finish(copy, name, found)
+            }
+            FileType::Fifo => {
+                let mode = Mode::from_raw_mode(found.st_mode & 0o7777);
+                fresh(copy, name, || {
+                    rustix::fs::mknodat(copy, name, FileType::Fifo, mode, 0)
+                })?;
+                self.finish(copy, name, found)?;
+                Ok(rustix::fs::chmodat(copy, name, mode, AtFlags::empty())?)
+            }
+            // Says that a name of the layers below is gone.
+            FileType::CharacterDevice if found.st_rdev == 0 => fresh(copy, name, || {
+                rustix::fs::mknodat(copy, name, FileType::CharacterDevice, Mode::empty(), 0)
+            }),
+            _ => clear(copy, name),
+        }
+    }
+
+    fn finish(&self, copy: &OwnedFd, name: &CStr, found: &Stat) -> io::Result<()> {
+        attributes::own(copy, name, found, self.base)?;
+        let times = attributes::times(found);
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        Ok(rustix::fs::utimensat(copy, name, &times, flags)?)
+    }
+
+    fn file(&mut self, source: &OwnedFd, name: &CStr, copy: &OwnedFd) -> io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let source = rustix::fs::openat(source, name, flags, Mode::empty())?;
+        let found = rustix::fs::fstat(&source)?;
+        if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
+            // It was exchanged just now, which the next walk sees.
+            return Err(Errno::STALE.into());
+        }
+        // A file that changed is copied anew by each walk, and its names with it.
+        let shared = format!("{}-{}", self.pass.number, found.st_ino);
+        let is_shared = found.st_nlink > 1;
+        if is_shared && self.link(&shared, copy, name)? {
+            return Ok(());
+        }
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        let made = fresh(copy, name, || {
+            rustix::fs::openat(copy, name, flags | OFlags::NOFOLLOW, mode)
+        })?;
+        self.content(&source, &made, &found)?;
+        attributes::copy(&source, &made, &found, self.base)?;
+        rustix::fs::futimens(&made, &attributes::times(&found))?;
+        if is_shared {
+            let _ = rustix::fs::unlinkat(self.links, shared.as_str(), AtFlags::empty());
+            let flags = AtFlags::empty();
+            rustix::fs::linkat(copy, name, self.links, shared.as_str(), flags)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a name one more of a file that this walk copied already, if it has.
+    fn link(&self, shared: &str, copy: &OwnedFd, name: &CStr) -> io::Result<bool> {
+        let made = fresh(copy, name, || {
+            rustix::fs::linkat(self.links, shared, copy, name, AtFlags::empty())
+        });
+        match made.as_ref().map_err(Errno::from_io_error) {
+            Ok(()) => Ok(true),
+            // A file system may take fewer names of a file than the sandbox's.
+            Err(Some(Errno::NOENT | Errno::MLINK)) => Ok(false),
+            Err(_) => made.map(|()| false),
+        }
+    }
+
+    /// Copies what a file holds, without its holes, up to the size that it had.
+    fn content(&mut self, source: &OwnedFd, copy: &OwnedFd, found: &Stat) -> io::Result<()> {
+        let size = found.st_size as u64;
+        let has_holes = (found.st_blocks as u64).saturating_mul(512) < size;
+        if !has_holes {
+            return self.stretch(source, copy, 0..size);
+        }
+        if self.pass.is_last {
+            // While blocks are being found for what was written, a file system may take it for a
+            // hole. Nothing writes any more, so this ends that.
+            rustix::fs::fdatasync(source)?;
+        }
+        let mut end = 0;
+        while end < size {
+            let start = match rustix::fs::seek(source, SeekFrom::Data(end)) {
+                Ok(start) if start < size => start,
+                Ok(_) | Err(Errno::NXIO) => break,
+                Err(errno) => return Err(errno.into()),
+            };
+            end = rustix::fs::seek(source, SeekFrom::Hole(start))?.min(size);
+            self.stretch(source, copy, start..end)?;
+        }
+        Ok(rustix::fs::ftruncate(copy, size)?)
+    }
+
+    /// Copies a part of a file without holes. One that became shorter is seen by the next walk.
+    fn stretch(&mut self, source: &OwnedFd, copy: &OwnedFd, part: Range<u64>) -> io::Result<()> {
+        let mut at = part.start;
+        while at < part.end {
+            self.pass.check_time()?;
+            let most = ((part.end - at) as usize).min(PIECE_BYTES);
+            let piece = self.piece.get_mut(..most).unwrap_or_default();
+            let got = rustix::io::pread(source, piece, at)?;
+            if got == 0 {
+                break;
+            }
+            self.tally.add(got as u64)?;
+            write_all(copy, self.piece.get(..got).unwrap_or_default(), at)?;
+            at += got as u64;
+        }
+        Ok(())
+    }
+}
+
+fn write_all(copy: impl AsFd, mut bytes: &[u8], mut at: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match rustix::io::pwrite(&copy, bytes, at)? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            written => {
+                bytes = bytes.get(written..).unwrap_or_default();
+                at += written as u64;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Makes an entry in the place of whatever has its name.
+pub(super) fn fresh<T>(
+    copy: &OwnedFd,
+    name: &CStr,
+    make: impl Fn() -> Result<T, Errno>,
+) -> io::Result<T> {
+    match make() {
+        Err(Errno::EXIST) => {
+            clear(copy, name)?;
+            Ok(make()?)
+        }
+        made => Ok(made?),
+    }
+}
+
+/// Removes what a walk before copied under this name.
+pub(super) fn clear(copy: &OwnedFd, name: &CStr) -> io::Result<()> {
+    match tree::remove(copy, Path::new(OsStr::from_bytes(name.to_bytes()))) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}

@@ -1,0 +1,301 @@
+//! The process that works on the shelf of snapshots: it sees nothing but the descriptors that it is
+//! given, and may do little but read, make and give away files.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, Dir, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, Signal, WaitId, WaitIdOptions};
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
+use rustix::time::Timespec;
+use serde::{Deserialize, Serialize};
+
+use super::copy::Copier;
+use super::pass::{Moment, Pass, Tally};
+use super::{Captured, DOOMED, LAYER, Order, UNFINISHED, Work};
+use crate::faults::told;
+use crate::sys::{self, Cloned};
+use crate::{blank, frames, tree};
+
+/// What it keeps of root: files of all owners are read, made and given away.
+const KEPT: CapabilitySet = CapabilitySet::CHOWN
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::DAC_READ_SEARCH)
+    .union(CapabilitySet::FOWNER)
+    .union(CapabilitySet::FSETID);
+/// Most memory of its own, in bytes: a layer may be as large as it likes.
+const MEMORY_BYTES_MAX: u64 = 512 << 20;
+/// Most walks over a layer that still changes.
+const LIVE_PASSES_MAX: u32 = 4;
+/// After a walk that took no longer, in nanoseconds, another one would find as much.
+const SHORT_PASS_NS: i64 = 50_000_000;
+/// How often it looks whether the sandbox stands still.
+const LOOK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 200_000,
+};
+/// How long a sandbox may take to stand still, in nanoseconds.
+const FREEZE_NS_MAX: i64 = 2_000_000_000;
+/// The folder with one name for each file of several.
+const LINKS: &str = "links";
+
+/// What such a process says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Told {
+    /// The sandbox is to stand still now.
+    Freeze,
+    /// It may go on.
+    Thaw,
+    /// A copy is finished and kept.
+    Copied(Captured),
+    /// All is removed.
+    Removed,
+    /// Nothing came of it.
+    Failed(String),
+}
+
+/// The launcher's end of such a process.
+#[derive(Debug)]
+pub struct Process {
+    /// What it says comes out here.
+    pub channel: OwnedFd,
+    /// Readable once it has ended.
+    pub pidfd: OwnedFd,
+}
+
+/// What such a process is given.
+#[derive(Debug)]
+pub struct Given<'a> {
+    /// The folder of all snapshots.
+    pub shelf: BorrowedFd<'a>,
+    /// The layer to copy.
+    pub layer: Option<BorrowedFd<'a>>,
+    /// The `cgroup.events` of the sandbox.
+    pub events: Option<BorrowedFd<'a>>,
+}
+
+impl Process {
+    /// Starts one. The caller must be single-threaded.
+    ///
+    /// # Errors
+    /// When no process can be made.
+    pub fn start(work: &Work, given: &Given<'_>) -> io::Result<Self> {
+        let (ours, theirs) = frames::pair()?;
+        match sys::clone_process(0, None)? {
+            Cloned::Child => {
+                drop(ours);
+                let report = match confine(work, &theirs, given)
+                    .and_then(|()| work_on(work, given, &theirs))
+                {
+                    Ok(report) => report,
+                    Err(error) => Told::Failed(told(&error)),
+                };
+                let _ = tell(&theirs, &report);
+                sys::exit_now(0)
+            }
+            Cloned::Parent { pidfd, .. } => Ok(Self {
+                channel: ours,
+                pidfd,
+            }),
+        }
+    }
+
+    /// What it says next, if it has said something; `None` once it is silent for good.
+    ///
+    /// # Errors
+    /// `WouldBlock` while it is at work.
+    pub fn hear(&self) -> io::Result<Option<Told>> {
+        match frames::receive(&self.channel, false)? {
+            Some((bytes, _)) => Ok(Some(serde_json::from_slice(&bytes)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// Ends it.
+    pub fn kill(&self) {
+        let _ = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
+    }
+
+    /// Takes its status away once it has ended.
+    pub fn reap(&self) {
+        let options = WaitIdOptions::EXITED;
+        let _ = rustix::process::waitid(WaitId::PidFd(self.pidfd.as_fd()), options);
+    }
+}
+
+fn tell(channel: &OwnedFd, told: &Told) -> io::Result<()> {
+    frames::send(channel.as_fd(), &serde_json::to_vec(told)?, &[])
+}
+
+/// Lets go of whatever it does not need.
+fn confine(work: &Work, channel: &OwnedFd, given: &Given<'_>) -> io::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    let name = match work {
+        Work::Copy(_) => c"barchan-copy",
+        Work::Remove(_) | Work::Sweep => c"barchan-remove",
+    };
+    let _ = rustix::thread::set_name(name);
+    let fds = [Some(given.shelf), given.layer, given.events];
+    let fds = fds.iter().flatten().map(AsRawFd::as_raw_fd);
+    let kept: Vec<_> = [0, 1, 2, channel.as_raw_fd()]
+        .into_iter()
+        .chain(fds)
+        .collect();
+    sys::close_all_but(&kept)?;
+    rustix::process::chroot(blank::STAGING)?;
+    rustix::process::chdir("/")?;
+    let memory = Rlimit {
+        current: Some(MEMORY_BYTES_MAX),
+        maximum: Some(MEMORY_BYTES_MAX),
+    };
+    rustix::process::setrlimit(Resource::Data, memory)?;
+    rustix::process::umask(Mode::empty());
+    rustix::thread::set_no_new_privs(true)?;
+    let sets = CapabilitySets {
+        effective: KEPT,
+        permitted: KEPT,
+        inheritable: CapabilitySet::empty(),
+    };
+    Ok(set_capabilities(None, sets)?)
+}
+
+fn work_on(work: &Work, given: &Given<'_>, channel: &OwnedFd) -> io::Result<Told> {
+    match (work, given.layer) {
+        (Work::Copy(order), Some(layer)) => {
+            let layer = rustix::fs::openat(layer, ".", FOLDER, Mode::empty())?;
+            copy(order, &layer, given, channel).map(Told::Copied)
+        }
+        (Work::Copy(_), None) => Err(io::ErrorKind::InvalidInput.into()),
+        (Work::Remove(snapshot), _) => {
+            let shelf = given.shelf.try_clone_to_owned()?;
+            for ending in [UNFINISHED, DOOMED] {
+                remove(&shelf, OsStr::new(&format!("{snapshot}{ending}")))?;
+            }
+            Ok(Told::Removed)
+        }
+        (Work::Sweep, _) => {
+            let shelf = given.shelf.try_clone_to_owned()?;
+            for entry in Dir::read_from(&shelf)? {
+                let entry = entry?;
+                let name = entry.file_name().to_bytes();
+                let is_over = [UNFINISHED, DOOMED]
+                    .iter()
+                    .any(|it| name.ends_with(it.as_bytes()));
+                if is_over {
+                    remove(&shelf, OsStr::from_bytes(name))?;
+                }
+            }
+            Ok(Told::Removed)
+        }
+    }
+}
+
+fn remove(shelf: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    match tree::remove(shelf, Path::new(name)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+const FOLDER: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+fn folder(above: impl AsFd, name: &str) -> io::Result<OwnedFd> {
+    rustix::fs::mkdirat(&above, name, Mode::RWXU)?;
+    Ok(rustix::fs::openat(&above, name, FOLDER, Mode::empty())?)
+}
+
+fn copy(
+    order: &Order,
+    layer: &OwnedFd,
+    given: &Given<'_>,
+    channel: &OwnedFd,
+) -> io::Result<Captured> {
+    let unfinished = format!("{}{UNFINISHED}", order.snapshot);
+    let place = folder(given.shelf, &unfinished)?;
+    let (into, links) = (folder(&place, LAYER)?, folder(&place, LINKS)?);
+    let walk = |pass: Pass| {
+        let mut copier = Copier::new(order.base, pass, Tally::new(order), &links);
+        copier.walk(layer, &into)?;
+        Ok::<_, io::Error>(copier.tally.seen)
+    };
+    let (mut number, mut before) = (0, None);
+    while order.is_timed && number < LIVE_PASSES_MAX {
+        let pass = Pass::begin(number, false, before);
+        let began = pass.began();
+        // Whatever is written through memory from now on is stamped when it is.
+        rustix::fs::syncfs(layer)?;
+        walk(pass)?;
+        (number, before) = (number + 1, Some(began));
+        if began.elapsed_ns() < SHORT_PASS_NS {
+            break;
+        }
+    }
+    tell(channel, &Told::Freeze)?;
+    let still = Moment::now();
+    if let Some(events) = given.events {
+        wait_until_still(events)?;
+    }
+    let mut captured = walk(Pass::begin(number, true, before))?;
+    tell(channel, &Told::Thaw)?;
+    captured.still_us = (still.elapsed_ns() / 1000).unsigned_abs();
+    drop(links);
+    tree::remove(&place, Path::new(LINKS))?;
+    rustix::fs::syncfs(&place)?;
+    rustix::fs::renameat(
+        given.shelf,
+        unfinished.as_str(),
+        given.shelf,
+        order.snapshot.as_str(),
+    )?;
+    rustix::fs::fsync(given.shelf)?;
+    Ok(captured)
+}
+
+/// Waits until no process of the sandbox runs, because all are stopped or none is left.
+fn wait_until_still(events: BorrowedFd<'_>) -> io::Result<()> {
+    let began = Moment::now();
+    loop {
+        let mut text = [0; 256];
+        let got = match rustix::io::pread(events, &mut text, 0) {
+            Ok(got) => got,
+            // The group is gone, and so all that was in it.
+            Err(Errno::NODEV) => return Ok(()),
+            Err(errno) => return Err(errno.into()),
+        };
+        let text = String::from_utf8_lossy(text.get(..got).unwrap_or_default()).into_owned();
+        if text.contains("frozen 1") || text.contains("populated 0") {
+            return Ok(());
+        }
+        if began.elapsed_ns() > FREEZE_NS_MAX {
+            return Err(io::Error::other("the sandbox does not stand still"));
+        }
+        let _ = rustix::thread::nanosleep(&LOOK);
+    }
+}
+
+/// Moves a snapshot out of the way, to be removed.
+///
+/// # Errors
+/// The kernel's; one that is not there is a success.
+pub fn doom(shelf: BorrowedFd<'_>, snapshot: &str) -> io::Result<()> {
+    let doomed = format!("{snapshot}{DOOMED}");
+    match rustix::fs::renameat(shelf, snapshot, shelf, doomed.as_str()) {
+        // Its removal was begun before.
+        Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Whether a snapshot is there.
+#[must_use]
+pub fn is_there(shelf: BorrowedFd<'_>, snapshot: &str) -> bool {
+    rustix::fs::statat(shelf, snapshot, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+}

@@ -1,0 +1,317 @@
+//! Snapshots: processes that copy the layers of sandboxes and remove such copies.
+//!
+//! The launcher starts them and goes on. It alone stops a sandbox and lets it go on, at their word
+//! or at their end, so that a sandbox never stays stopped because one of them died.
+
+use std::collections::BTreeMap;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
+
+use rustix::fs::{Mode, OFlags};
+
+use super::create::Caller;
+use super::slot::{Stage, Tenant};
+use super::{Launcher, token, watch};
+use crate::capture::{self, Given, Order, Process, Told, Work};
+use crate::cgroup::Group;
+use crate::proto::{Answer, Failure, FailureKind, Snapshot, SnapshotOrder};
+use crate::spec::Keepsake;
+
+/// Where snapshots lie: a folder of the state directory.
+const SHELF: &str = "images/snapshots";
+/// Most of these processes at once.
+const PROCESSES_MAX: usize = 16;
+
+/// Those that are at work.
+#[derive(Debug, Default)]
+pub(super) struct Snapshots {
+    at_work: BTreeMap<u32, Worker>,
+    next: u32,
+}
+
+#[derive(Debug)]
+struct Worker {
+    process: Process,
+    task: Task,
+    /// Its last word.
+    ended: Option<Told>,
+}
+
+#[derive(Debug)]
+enum Task {
+    Copy {
+        order: SnapshotOrder,
+        caller: Caller,
+        keepsake: Keepsake,
+    },
+    Remove,
+}
+
+impl Launcher {
+    /// Has a sandbox's layer copied; the answer comes when it is.
+    pub(super) fn take_snapshot(&mut self, caller: Caller, order: SnapshotOrder) {
+        if let Err(failure) = self.begin_copy(caller, order) {
+            self.clients.send(caller, Answer::Failed(failure));
+        }
+    }
+
+    fn begin_copy(&mut self, caller: Caller, order: SnapshotOrder) -> Result<(), Failure> {
+        check_id(&order.snapshot)?;
+        let start = |error: io::Error| Failure::new(FailureKind::Start, error.to_string());
+        if self.snapshots.at_work.len() >= PROCESSES_MAX {
+            let words = format!("{PROCESSES_MAX} snapshots are being taken already");
+            return Err(Failure::new(FailureKind::Conflict, words));
+        }
+        let shelf = self.shelf().map_err(start)?;
+        let is_taken = self.snapshots.copier(&order.snapshot).is_some()
+            || capture::is_there(shelf.as_fd(), &order.snapshot);
+        let (is_timed, number) = (
+            self.makes_disks(),
+            self.by_id.get(&order.sandbox).copied().unwrap_or_default(),
+        );
+        let unknown = || {
+            let words = format!("no running sandbox {}", order.sandbox);
+            Failure::new(FailureKind::NotFound, words)
+        };
+        let slot = self.slots.get_mut(&number).ok_or_else(unknown)?;
+        let Stage::Living(tenant) = &mut slot.stage else {
+            return Err(unknown());
+        };
+        let conflict = match () {
+            () if is_taken => Some("there is a snapshot of this id already"),
+            () if tenant.paused => Some("it is paused"),
+            () if tenant.is_copied => Some("a snapshot of it is being taken already"),
+            () => None,
+        };
+        if let Some(words) = conflict {
+            return Err(Failure::new(FailureKind::Conflict, words));
+        }
+        let events = slot.blank.group.events().map_err(|_| {
+            let words = "a snapshot needs a version 2 control group hierarchy, to stop a sandbox \
+                         for a moment";
+            Failure::new(FailureKind::Unsupported, words)
+        })?;
+        let Some(layer) = &tenant.layer else {
+            let words = "its writable layer is out of reach";
+            return Err(Failure::new(FailureKind::Unsupported, words));
+        };
+        let work = Work::Copy(Order {
+            snapshot: order.snapshot.clone(),
+            base: slot.blank.base,
+            bytes_max: order.bytes_max,
+            entries_max: order.entries_max,
+            is_timed,
+        });
+        let given = Given {
+            shelf: shelf.as_fd(),
+            layer: Some(layer.as_fd()),
+            events: Some(events.as_fd()),
+        };
+        let process = Process::start(&work, &given).map_err(start)?;
+        tenant.is_copied = true;
+        let task = Task::Copy {
+            order,
+            caller,
+            keepsake: tenant.keepsake.clone(),
+        };
+        self.employ(process, task).map_err(start)
+    }
+
+    /// Removes a snapshot, or stops the taking of it. Of what there is no trace, there is nothing
+    /// to remove.
+    pub(super) fn remove_snapshot(&mut self, snapshot: &str) -> Answer {
+        let removed = check_id(snapshot).and_then(|()| {
+            if let Some(worker) = self.snapshots.copier(snapshot) {
+                // What it leaves is removed at its end.
+                worker.process.kill();
+                return Ok(());
+            }
+            let start = |error: io::Error| Failure::new(FailureKind::Start, error.to_string());
+            let shelf = self.shelf().map_err(start)?;
+            capture::doom(shelf.as_fd(), snapshot).map_err(start)?;
+            self.begin_removal(&Work::Remove(snapshot.to_owned()))
+                .map_err(start)
+        });
+        removed.map_or_else(Answer::Failed, |()| Answer::Done)
+    }
+
+    /// Has removed what an earlier launcher did not come to the end of.
+    pub(super) fn sweep_snapshots(&mut self) {
+        if let Err(error) = self.begin_removal(&Work::Sweep) {
+            self.note_failure(&format!("sweep the snapshots: {error}"));
+        }
+    }
+
+    fn begin_removal(&mut self, work: &Work) -> io::Result<()> {
+        let shelf = self.shelf()?;
+        let given = Given {
+            shelf: shelf.as_fd(),
+            layer: None,
+            events: None,
+        };
+        let process = Process::start(work, &given)?;
+        self.employ(process, Task::Remove)
+    }
+
+    fn employ(&mut self, process: Process, task: Task) -> io::Result<()> {
+        self.snapshots.next = self.snapshots.next.wrapping_add(1);
+        let number = self.snapshots.next;
+        let heard = watch(
+            &self.epoll,
+            &process.channel,
+            token::of(token::COPIER, number),
+        );
+        let watched = heard.and_then(|()| {
+            watch(
+                &self.epoll,
+                &process.pidfd,
+                token::of(token::COPIER_END, number),
+            )
+        });
+        let worker = Worker {
+            process,
+            task,
+            ended: None,
+        };
+        if watched.is_err() {
+            worker.process.kill();
+            worker.process.reap();
+            self.released(&worker.task);
+        } else {
+            self.snapshots.at_work.insert(number, worker);
+        }
+        watched
+    }
+
+    /// One of them spoke.
+    pub(super) fn hear_copier(&mut self, number: u32) {
+        loop {
+            let Some(worker) = self.snapshots.at_work.get_mut(&number) else {
+                return;
+            };
+            let is_still = match worker.process.hear() {
+                Ok(Some(Told::Freeze)) => true,
+                Ok(Some(Told::Thaw)) => false,
+                Ok(Some(last)) => {
+                    worker.ended = Some(last);
+                    continue;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Ok(None) | Err(_) => {
+                    let _ = rustix::event::epoll::delete(&self.epoll, &worker.process.channel);
+                    return;
+                }
+            };
+            if let Task::Copy { order, .. } = &worker.task {
+                let sandbox = order.sandbox.clone();
+                self.hold_still(&sandbox, is_still);
+            }
+        }
+    }
+
+    /// One of them ended.
+    pub(super) fn copier_ended(&mut self, number: u32) {
+        // Its last words may still lie in the channel.
+        self.hear_copier(number);
+        let Some(worker) = self.snapshots.at_work.remove(&number) else {
+            return;
+        };
+        worker.process.reap();
+        self.released(&worker.task);
+        let Worker { task, ended, .. } = worker;
+        match (task, ended) {
+            (
+                Task::Copy {
+                    caller, keepsake, ..
+                },
+                Some(Told::Copied(captured)),
+            ) => {
+                let taken = Snapshot { captured, keepsake };
+                self.clients.send(caller, Answer::Snapshot(Box::new(taken)));
+            }
+            (Task::Copy { order, caller, .. }, ended) => {
+                let words = match ended {
+                    Some(Told::Failed(words)) => words,
+                    _ => "its copying was broken off".to_owned(),
+                };
+                let removal = self.begin_removal(&Work::Remove(order.snapshot));
+                if let Err(error) = removal {
+                    self.note_failure(&format!("remove an unfinished snapshot: {error}"));
+                }
+                let failure = Failure::new(FailureKind::Snapshot, words);
+                self.clients.send(caller, Answer::Failed(failure));
+            }
+            (Task::Remove, Some(Told::Failed(words))) => {
+                self.note_failure(&format!("remove a snapshot: {words}"));
+            }
+            (Task::Remove, _) => {}
+        }
+    }
+
+    /// Lets a sandbox go on whose copying is over.
+    fn released(&mut self, task: &Task) {
+        let Task::Copy { order, .. } = task else {
+            return;
+        };
+        self.hold_still(&order.sandbox, false);
+        if let Some((tenant, _)) = self.tenant_of(&order.sandbox) {
+            tenant.is_copied = false;
+        }
+    }
+
+    /// Stops a sandbox for the last walk over its layer, or lets it go on, unless it is paused.
+    fn hold_still(&mut self, sandbox: &str, is_still: bool) {
+        let Some((tenant, group)) = self.tenant_of(sandbox) else {
+            return;
+        };
+        tenant.is_still = is_still;
+        let is_paused = tenant.paused;
+        // Whoever asked sees for itself whether it came about.
+        if let Err(error) = group.order_freeze(is_still || is_paused) {
+            self.note_failure(&format!("stop a sandbox for its snapshot: {error}"));
+        }
+    }
+
+    fn tenant_of(&mut self, sandbox: &str) -> Option<(&mut Tenant, &Group)> {
+        let slot = self.slots.get_mut(self.by_id.get(sandbox)?)?;
+        match &mut slot.stage {
+            Stage::Living(tenant) => Some((tenant, &slot.blank.group)),
+            _ => None,
+        }
+    }
+
+    fn shelf(&self) -> io::Result<OwnedFd> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(SHELF)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(rustix::fs::open(SHELF, flags, Mode::empty())?)
+    }
+}
+
+impl Snapshots {
+    /// Whether none is at work.
+    pub(super) fn is_empty(&self) -> bool {
+        self.at_work.is_empty()
+    }
+
+    /// Who copies for this snapshot.
+    fn copier(&self, wanted: &str) -> Option<&Worker> {
+        self.at_work.values().find(
+            |worker| matches!(&worker.task, Task::Copy { order, .. } if order.snapshot == wanted),
+        )
+    }
+}
+
+/// It becomes a name on the shelf.
+fn check_id(snapshot: &str) -> Result<(), Failure> {
+    let plain = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte) || byte == b'-';
+    if snapshot.len() == 36 && snapshot.bytes().all(plain) {
+        return Ok(());
+    }
+    let words = "the snapshot's id is no UUID";
+    Err(Failure::new(FailureKind::Invalid, words))
+}
