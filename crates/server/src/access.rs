@@ -128,17 +128,19 @@ impl Access {
     }
 
     async fn save_uses(&self) -> Result<(), AccessError> {
-        let unsaved = |entry: &Arc<Entry>| Some((entry.key.id.clone(), entry.life.unsaved()?));
-        let uses: Vec<_> = self
-            .0
-            .keys
-            .read()
-            .keys
-            .values()
-            .filter_map(unsaved)
-            .collect();
-        if !uses.is_empty() {
-            self.0.store.slot().await?.use_keys(uses).kept().await?;
+        let unsaved = |entry: &Arc<Entry>| Some((Arc::clone(entry), entry.life.unsaved()?));
+        let found: Vec<_> = {
+            let table = self.0.keys.read();
+            table.keys.values().filter_map(unsaved).collect()
+        };
+        if found.is_empty() {
+            return Ok(());
+        }
+        let uses = found.iter().map(|(entry, at)| (entry.key.id.clone(), *at));
+        let slot = self.0.store.slot().await?;
+        slot.use_keys(uses.collect()).kept().await?;
+        for (entry, used_us) in found {
+            entry.life.saved(used_us);
         }
         Ok(())
     }

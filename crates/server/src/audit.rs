@@ -11,7 +11,7 @@ mod read;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -31,6 +31,8 @@ const REFUSALS: &str = "refusals";
 
 /// Most lines on their way to the disk; further ones are lost.
 const QUEUE_MAX: usize = 4096;
+/// Most refusals among them: strangers must not fill the way either.
+const REFUSALS_MAX: usize = QUEUE_MAX / 4;
 /// How often it is told again that lines are lost, in microseconds.
 const TELL_INTERVAL_US: u64 = 60_000_000;
 /// Stack of the writer, in bytes.
@@ -51,6 +53,7 @@ pub(crate) struct Audit(Option<Arc<Shared>>);
 struct Shared {
     /// There until the last clone goes: the writer ends when nobody can ask any more.
     queue: Mutex<Option<SyncSender<Line>>>,
+    refusals_waiting: Arc<AtomicUsize>,
     lost: Arc<AtomicU64>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -70,9 +73,11 @@ impl Audit {
         files::make_folder(folder)?;
         let (queue, lines) = sync_channel(QUEUE_MAX);
         let lost = Arc::<AtomicU64>::default();
+        let refusals_waiting = Arc::<AtomicUsize>::default();
         let writer = Writer {
             changes: Files::new(folder, CHANGES, sizes),
             refusals: Files::new(folder, REFUSALS, sizes),
+            refusals_waiting: Arc::clone(&refusals_waiting),
             lost: Arc::clone(&lost),
             told: None,
         };
@@ -82,6 +87,7 @@ impl Audit {
             .spawn(move || writer.write_all(&lines))?;
         Ok(Self(Some(Arc::new(Shared {
             queue: Mutex::new(Some(queue)),
+            refusals_waiting,
             lost,
             writer: Mutex::new(Some(thread)),
         }))))
@@ -95,9 +101,18 @@ impl Audit {
     /// Hands in a line. Never waits.
     pub(crate) fn note(&self, line: Line) {
         let Some(shared) = &self.0 else { return };
+        let is_refusal = line.outcome == Outcome::Refused;
+        let waiting = &shared.refusals_waiting;
         let queue = shared.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_taken = queue.as_ref().is_some_and(|it| it.try_send(line).is_ok());
+        let has_room = !is_refusal || waiting.load(Ordering::Relaxed) < REFUSALS_MAX;
+        if is_refusal {
+            waiting.fetch_add(1, Ordering::Relaxed);
+        }
+        let is_taken = has_room && queue.as_ref().is_some_and(|it| it.try_send(line).is_ok());
         if !is_taken {
+            if is_refusal {
+                waiting.fetch_sub(1, Ordering::Relaxed);
+            }
             shared.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -118,6 +133,7 @@ impl Drop for Shared {
 struct Writer {
     changes: Files,
     refusals: Files,
+    refusals_waiting: Arc<AtomicUsize>,
     lost: Arc<AtomicU64>,
     /// When it was told last that lines are lost.
     told: Option<Time>,
@@ -135,7 +151,10 @@ impl Writer {
         line.lost = (lost > 0).then_some(lost);
         let at = line.at;
         let files = match line.outcome {
-            Outcome::Refused => &mut self.refusals,
+            Outcome::Refused => {
+                self.refusals_waiting.fetch_sub(1, Ordering::Relaxed);
+                &mut self.refusals
+            }
             _ => &mut self.changes,
         };
         // Our own types always are JSON.

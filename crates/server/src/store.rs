@@ -116,6 +116,18 @@ enum Change {
     RemoveSnapshot(String),
 }
 
+impl Change {
+    /// Whether it must outlive a power cut: a key that was revoked must not work again, and files
+    /// are removed by what is kept of snapshots.
+    fn lasts(&self) -> bool {
+        match self {
+            Self::PutSnapshot(_) => true,
+            Self::Access(change) => change.lasts(),
+            _ => false,
+        }
+    }
+}
+
 /// A place in the writer's queue. Whoever holds one can hand in a change without waiting, and so
 /// under a lock that keeps changes of one record in order.
 #[derive(Debug)]

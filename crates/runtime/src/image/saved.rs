@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use barchan_wire::id::SnapshotId;
@@ -74,8 +75,14 @@ impl Saved {
 }
 
 impl Store {
-    /// Writes down what a snapshot is made of, beside its layer.
+    /// Writes down what a snapshot is made of, beside its layer. Until then nobody knows that it
+    /// needs its image, which may have been removed meanwhile.
     pub fn save(&self, id: &SnapshotId, saved: &Saved) -> Result<(), ImageError> {
+        let _lock = self.lock()?;
+        let mut layers = saved.image.layers.iter().map(|it| self.layer(it));
+        if let Some(gone) = layers.find(|layer| !layer.is_dir()) {
+            return Err(corrupt(&gone, "its image was removed meanwhile"));
+        }
         let text = serde_json::to_vec_pretty(saved).unwrap_or_default();
         disk::write_atomic(&self.snapshot(id).join(RECORD), &text)
     }
@@ -101,7 +108,9 @@ impl Store {
     /// The snapshots whose layers are finished, whether or not what they are made of is written.
     pub fn snapshots(&self) -> Result<Vec<SnapshotId>, ImageError> {
         let shelf = self.root().join(SHELF);
-        if !shelf.is_dir() {
+        // What cannot be looked at is not gone.
+        let is_there = shelf.try_exists();
+        if !is_there.map_err(ImageError::disk("look at", &shelf))? {
             return Ok(Vec::new());
         }
         let names = entries(&shelf)?;
@@ -116,7 +125,7 @@ impl Store {
             .map(|id| match self.saved(&id) {
                 // It is being made or removed right now.
                 Err(ImageError::Disk { source, .. })
-                    if source.kind() == std::io::ErrorKind::NotFound =>
+                    if source.kind() == io::ErrorKind::NotFound =>
                 {
                     Ok(Vec::new())
                 }
@@ -208,6 +217,13 @@ mod tests {
         let none = std::collections::BTreeSet::new();
         store.gc(&none).unwrap();
         assert!(store.layer("a").is_dir() && store.layer("b").is_dir());
+        let removed = store.save(&ids[0], &Saved::of_image(&image(&["a", "c"])));
+        assert!(
+            removed
+                .unwrap_err()
+                .to_string()
+                .contains("removed meanwhile")
+        );
         for id in &ids {
             fs::remove_dir_all(store.snapshot(id)).unwrap();
         }

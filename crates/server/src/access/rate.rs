@@ -20,7 +20,9 @@ impl Bucket {
         let one = Duration::from_nanos(1_000_000_000 / rate.per_second.max(1));
         let all = u32::try_from(rate.burst)
             .map_or(Duration::MAX, |burst| one.saturating_mul(burst.max(1)));
-        let full_at = self.full_at.max(now).saturating_add(one);
+        // What an earlier rate left owes at most one whole bucket of this one.
+        self.full_at = self.full_at.clamp(now, now.saturating_add(all));
+        let full_at = self.full_at.saturating_add(one);
         match full_at.checked_sub(now.saturating_add(all)) {
             Some(wait) if !wait.is_zero() => Err(wait),
             _ => {
@@ -64,6 +66,22 @@ mod tests {
         }
         let wait = bucket.take(rate, Duration::from_millis(90_040));
         assert_eq!(wait, Err(Duration::from_millis(60)));
+    }
+
+    #[test]
+    fn another_rate_holds_whatever_the_last_one_left() {
+        let slow = Rate {
+            per_second: 1,
+            burst: 100_000,
+        };
+        let fast = Rate {
+            per_second: 100,
+            burst: 100,
+        };
+        let mut bucket = Bucket::default();
+        assert_eq!(taken(&mut bucket, slow, 100_000, 5), 100_000);
+        assert!(bucket.take(fast, Duration::from_millis(5)).is_err());
+        assert_eq!(taken(&mut bucket, fast, 200, 1005), 100);
     }
 
     #[test]

@@ -77,7 +77,12 @@ impl Life {
     /// The last use, if the store does not know of it.
     pub(super) fn unsaved(&self) -> Option<i64> {
         let used_us = self.used_us.load(Ordering::Relaxed);
-        (self.saved_us.swap(used_us, Ordering::Relaxed) != used_us).then_some(used_us)
+        (self.saved_us.load(Ordering::Relaxed) != used_us).then_some(used_us)
+    }
+
+    /// The store knows of a use now.
+    pub(super) fn saved(&self, used_us: i64) {
+        self.saved_us.store(used_us, Ordering::Relaxed);
     }
 }
 
@@ -106,10 +111,9 @@ impl Keys {
             // Without its tenant a tenant's key must not become an admin's.
             (Verdict::Wrong, _) | (Verdict::Good, Some(None)) => Found::Unknown,
             (Verdict::Good, tenant) => {
-                entry
-                    .life
-                    .used_us
-                    .fetch_max(now.as_micros(), Ordering::Relaxed);
+                // A calendar that is set back is believed: two uses at once differ by nothing.
+                let used_us = &entry.life.used_us;
+                used_us.store(now.as_micros(), Ordering::Relaxed);
                 Found::Holder(Holder {
                     entry: Arc::clone(entry),
                     hash,

@@ -91,6 +91,19 @@ impl Claim {
 }
 
 impl Tenant {
+    /// What stands for it beside its things. A later tenant of the same name is another one, and
+    /// gets nothing of what this one left.
+    #[must_use]
+    pub fn owner(&self) -> String {
+        format!("{}@{}", self.name, self.created_at.as_micros())
+    }
+
+    /// The name in what stands beside a tenant's things.
+    #[must_use]
+    pub fn name_of(owner: &str) -> &str {
+        owner.split_once('@').map_or(owner, |(name, _)| name)
+    }
+
     /// Lets pass one sandbox more.
     ///
     /// # Errors

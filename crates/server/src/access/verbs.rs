@@ -117,7 +117,7 @@ impl Access {
             *keys.entry(tenant).or_default() += 1;
         }
         let report = |tenant: &Arc<Tenant>| {
-            let usage = usages.get(&tenant.name).copied().unwrap_or_default();
+            let usage = usages.get(&tenant.owner()).copied().unwrap_or_default();
             let keys = keys.get(tenant.name.as_str()).copied().unwrap_or_default();
             report(tenant, usage, keys)
         };
@@ -128,10 +128,22 @@ impl Access {
     ///
     /// # Errors
     /// When there is none of this name.
-    pub fn tenant(&self, name: &str, usage: Usage) -> Result<TenantReport, AccessError> {
-        let table = self.0.keys.read();
-        let tenant = table.tenant(name)?;
-        Ok(report(&tenant, usage, table.keys_of(name) as u64))
+    pub fn tenant(
+        &self,
+        name: &str,
+        usage: impl FnOnce(&str) -> Usage,
+    ) -> Result<TenantReport, AccessError> {
+        let (tenant, keys) = {
+            let table = self.0.keys.read();
+            (table.tenant(name)?, table.keys_of(name) as u64)
+        };
+        Ok(report(&tenant, usage(&tenant.owner()), keys))
+    }
+
+    /// A tenant as it is now, unless it was removed meanwhile.
+    pub(crate) fn current(&self, was: &Tenant) -> Option<Arc<Tenant>> {
+        let now = self.0.keys.read().tenants.get(&was.name).cloned();
+        now.filter(|now| now.created_at == was.created_at)
     }
 
     /// Makes a tenant.
@@ -186,7 +198,7 @@ impl Access {
         Ok(())
     }
 
-    /// Removes a tenant that has no keys and no sandboxes.
+    /// Removes a tenant that has no keys and no sandboxes. What it left besides is the operator's.
     ///
     /// # Errors
     /// When there is none of this name, when it has some, or when the change cannot be kept.
@@ -196,24 +208,23 @@ impl Access {
         usage: impl FnOnce(&str) -> Usage + Send + 'static,
     ) -> Result<(), AccessError> {
         self.in_turn(async move |this: Self| {
-            {
-                let table = this.0.keys.read();
-                table.tenant(&name)?;
-                let keys = table.keys_of(&name);
-                if keys > 0 {
-                    return Err(AccessError::HasKeys { tenant: name, keys });
+            let tenant = this.0.keys.write().take_tenant(&name)?;
+            // From here on no request finds it, and one that did before looks again after its
+            // sandbox is counted: one of the two sees the other.
+            let removed = async {
+                let sandboxes = usage(&tenant.owner()).sandboxes;
+                if sandboxes > 0 {
+                    let tenant = name.clone();
+                    return Err(AccessError::HasSandboxes { tenant, sandboxes });
                 }
+                let slot = this.0.store.slot().await?;
+                Ok(slot.remove_tenant(&name).kept().await?)
+            };
+            let removed = removed.await;
+            if removed.is_err() {
+                this.0.keys.write().tenants.insert(name, tenant);
             }
-            // Without a key nobody makes sandboxes for it any more.
-            let sandboxes = usage(&name).sandboxes;
-            if sandboxes > 0 {
-                let tenant = name;
-                return Err(AccessError::HasSandboxes { tenant, sandboxes });
-            }
-            let slot = this.0.store.slot().await?;
-            slot.remove_tenant(&name).kept().await?;
-            this.0.keys.write().tenants.remove(&name);
-            Ok(())
+            removed
         })
         .await
     }
@@ -228,6 +239,18 @@ impl Table {
     fn tenant(&self, name: &str) -> Result<Arc<Tenant>, AccessError> {
         let tenant = self.tenants.get(name).cloned();
         tenant.ok_or_else(|| AccessError::NoTenant(shown(name)))
+    }
+
+    /// Takes a tenant out that has no keys.
+    fn take_tenant(&mut self, name: &str) -> Result<Arc<Tenant>, AccessError> {
+        let tenant = self.tenant(name)?;
+        let keys = self.keys_of(name);
+        if keys > 0 {
+            let tenant = name.to_owned();
+            return Err(AccessError::HasKeys { tenant, keys });
+        }
+        self.tenants.remove(name);
+        Ok(tenant)
     }
 
     fn keys_of(&self, tenant: &str) -> usize {

@@ -103,7 +103,6 @@ impl Admission {
                 renew_on_access_s: wishes.renew_on_access_s,
                 pool: None,
                 volumes,
-                granted: limits.into(),
                 snapshot,
                 ..Origin::default()
             },

@@ -13,6 +13,10 @@ use super::errors::Refusal;
 use super::identity::Identity;
 use crate::access::{Found, Keys};
 
+/// Where keys for the API's own routes come. Behind the proxy the alias may be for the program
+/// inside.
+pub(super) const KEY_HEADERS: [&str; 2] = [API_KEY, API_KEY_ALIAS];
+
 /// Checks keys and tokens.
 #[derive(Clone)]
 pub(crate) struct Gate {
@@ -50,8 +54,13 @@ impl Gate {
         hex::encode(mac.finalize().into_bytes())
     }
 
-    /// Who shows a key, or anybody where none is asked for.
-    pub(super) fn identify(&self, headers: &HeaderMap, now: Time) -> Result<Identity, Refusal> {
+    /// Who shows a key, or anybody where none is asked for. In `ours` nobody but us is shown keys.
+    pub(super) fn identify(
+        &self,
+        headers: &HeaderMap,
+        now: Time,
+        ours: &[&str],
+    ) -> Result<Identity, Refusal> {
         let mut is_expired = false;
         for name in [API_KEY, API_KEY_ALIAS] {
             let Some(sent) = headers.get(name) else {
@@ -67,7 +76,7 @@ impl Gate {
             }
         }
         // Where anybody may come, somebody whose key was revoked is not taken for anybody.
-        if self.key.is_none() && !self.shows_ours(headers, API_KEY) {
+        if self.key.is_none() && !self.shows_ours(headers, ours) {
             return Ok(Identity::Anyone);
         }
         let (code, message) = if is_expired {
@@ -85,9 +94,9 @@ impl Gate {
         Err(Refusal::new(401, code, message))
     }
 
-    /// Whether a header has the shape of a key of this program, valid or not.
-    pub(super) fn shows_ours(&self, headers: &HeaderMap, name: &str) -> bool {
-        let mut sent = headers.get_all(name).iter();
+    /// Whether one of these headers has the shape of a key of this program, valid or not.
+    pub(super) fn shows_ours(&self, headers: &HeaderMap, names: &[&str]) -> bool {
+        let mut sent = names.iter().flat_map(|name| headers.get_all(*name));
         sent.any(|sent| Keys::has_shape(sent.as_bytes()))
     }
 
@@ -105,7 +114,7 @@ impl Gate {
                 .map(is_it)
                 .contains(&Some(true))
         };
-        let unknown = match self.identify(headers, now) {
+        let unknown = match self.identify(headers, now, &[API_KEY]) {
             // The token alone would do, so a tenant's key beside it takes nothing away.
             Ok(identity) if identity.tenant().is_some() && shows_token() => {
                 return Ok(Identity::Token);
@@ -221,7 +230,11 @@ mod tests {
             (headers(&[(API_KEY, &token)]), false, false),
         ] {
             let now = now();
-            assert_eq!(gate.identify(&sent, now).is_ok(), key_opens, "{sent:?}");
+            assert_eq!(
+                gate.identify(&sent, now, &KEY_HEADERS).is_ok(),
+                key_opens,
+                "{sent:?}"
+            );
             assert_eq!(
                 gate.identify_inside(&sent, Some(&id('0')), now).is_ok(),
                 token_opens,

@@ -3,15 +3,15 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use barchan_wire::header::API_KEY;
 use barchan_wire::lifecycle::{Rate, Time, code};
 use http::HeaderMap;
 
+use super::auth::KEY_HEADERS;
 use super::errors::Refusal;
 use super::{Api, Peer};
 use crate::access::{Access, Bucket, Holder, Tenant};
 use crate::audit::{Actor, Audit};
-use crate::lifecycle::Scope;
+use crate::lifecycle::{Lifecycle, Scope};
 
 /// Who asks.
 #[derive(Debug, Clone)]
@@ -106,10 +106,10 @@ impl Identity {
 impl Api {
     /// Who sends a request to one of the API's routes.
     pub(super) fn identify(&self, peer: &Peer, headers: &HeaderMap) -> Result<Identity, Refusal> {
-        match self.gate.identify(headers, self.moment()) {
+        match self.gate.identify(headers, self.moment(), &KEY_HEADERS) {
             Ok(identity) => Ok(identity),
             // The kernel knows its user. Who shows one of our keys all the same is taken at it.
-            Err(_) if peer.is_trusted && !self.gate.shows_ours(headers, API_KEY) => {
+            Err(_) if peer.is_trusted && !self.gate.shows_ours(headers, &KEY_HEADERS) => {
                 Ok(Identity::Local(peer.uid))
             }
             Err(refusal) => Err(self.strangers.answer(peer, &self.clock, refusal)),
@@ -161,6 +161,27 @@ impl Api {
             lifecycle: self.lifecycle.within(scope),
             ..Self::clone(self)
         })
+    }
+
+    /// What a tenant sees by what holds for it now: while a body was on its way, its key may have
+    /// been revoked, its quota changed, or itself removed.
+    pub(super) fn lifecycle_now(&self, identity: &Identity) -> Result<Lifecycle, Refusal> {
+        let gone = || {
+            Refusal::new(
+                401,
+                code::INVALID_API_KEY,
+                "this API key is not good any more",
+            )
+        };
+        let Tenancy { access, .. } = &self.tenancy;
+        if !identity.is_good(access, self.moment()) {
+            return Err(gone());
+        }
+        let Some(was) = self.lifecycle.scope().tenant() else {
+            return Ok(self.lifecycle.clone());
+        };
+        let now = access.current(was).ok_or_else(gone)?;
+        Ok(self.lifecycle.within(Scope::of(Some(now))))
     }
 
     /// Whether this is the server as a tenant sees it.

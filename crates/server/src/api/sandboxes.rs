@@ -13,6 +13,7 @@ use http::{Request, Response};
 use serde_json::{Value, json};
 
 use super::errors::Refusal;
+use super::identity::Identity;
 use super::query::ListQuery;
 use super::reply::{self, Body};
 use super::routes::{Operation, Place};
@@ -22,7 +23,7 @@ use super::{Api, body, rights, views};
 type Answer = Result<Response<Body>, Refusal>;
 
 impl Api {
-    pub(super) async fn create(&self, request: Request<Payload>) -> Answer {
+    pub(super) async fn create(&self, request: Request<Payload>, identity: &Identity) -> Answer {
         let body = body::read_json(request, self.body_wait).await?;
         let asked = CreateSandbox::read(body.as_ref())?;
         self.offer_hooks(asked.lifecycle.as_ref())?;
@@ -40,7 +41,13 @@ impl Api {
                 let host = self.lifecycle.capabilities();
                 let mut draft = self.admission.admit(asked, &host)?;
                 self.own_volumes(&mut draft.origin.volumes)?;
-                self.lifecycle.create(draft).await?
+                let record = self.lifecycle_now(identity)?.create(draft).await?;
+                if let Err(refusal) = self.lifecycle_now(identity) {
+                    // Nobody would have it.
+                    self.lifecycle.remove(record.id()).await?;
+                    return Err(refusal);
+                }
+                record
             }
         };
         let mut response = reply::json(202, &views::created(&record));

@@ -9,6 +9,7 @@ use http::header::LOCATION;
 use http::{HeaderValue, Request, Response};
 
 use super::errors::Refusal;
+use super::identity::Identity;
 use super::query::Query;
 use super::reply::{self, Body};
 use super::routes::Place;
@@ -18,11 +19,17 @@ use crate::lifecycle::{SnapshotFilter, SnapshotRecord};
 type Answer = Result<Response<Body>, Refusal>;
 
 impl Api {
-    pub(super) async fn create_snapshot(&self, place: &Place, request: Request<Payload>) -> Answer {
+    pub(super) async fn create_snapshot(
+        &self,
+        place: &Place,
+        request: Request<Payload>,
+        identity: &Identity,
+    ) -> Answer {
         let body = body::read_json(request, self.body_wait).await?;
         let CreateSnapshot { name } = CreateSnapshot::read(body.as_ref())?;
         let sandbox = sandboxes::id(place)?;
-        let record = self.lifecycle.take_snapshot(&sandbox, name).await?;
+        let lifecycle = self.lifecycle_now(identity)?;
+        let record = lifecycle.take_snapshot(&sandbox, name).await?;
         let mut response = reply::json(202, &view(&record));
         // An id is plain ASCII.
         if let Ok(place) = HeaderValue::from_str(&format!("/v1/snapshots/{}", record.id)) {

@@ -19,7 +19,7 @@ impl Api {
     }
 
     pub(super) fn tenant(&self, name: &str) -> Answer {
-        let usage = self.lifecycle.usage_of(name);
+        let usage = |owner: &str| self.lifecycle.usage_of(owner);
         Ok(reply::json(200, &self.tenancy.access.tenant(name, usage)?))
     }
 
@@ -46,7 +46,7 @@ impl Api {
 
     pub(super) async fn remove_tenant(&self, place: &Place) -> Answer {
         let lifecycle = self.lifecycle.clone();
-        let usage = move |name: &str| lifecycle.usage_of(name);
+        let usage = move |owner: &str| lifecycle.usage_of(owner);
         self.tenancy
             .access
             .remove_tenant(place.id.clone(), usage)

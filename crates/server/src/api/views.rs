@@ -7,6 +7,7 @@ use barchan_wire::lifecycle::{
     Sandbox, State as Word, Status,
 };
 
+use crate::access::Tenant;
 use crate::lifecycle::state::{EndKind, Happening, Record, State};
 use crate::lifecycle::{Change, word};
 
@@ -102,6 +103,7 @@ fn extensions(record: &Record) -> Option<BTreeMap<String, String>> {
 
 /// A sandbox and what happened to it.
 pub(super) fn report(record: &Record, is_gone: bool) -> Report {
+    let tenant = record.origin().tenant.as_deref();
     let end = match record.state() {
         State::Ended(end) => Some(EndReport {
             cause: end.cause.as_str().to_owned(),
@@ -113,7 +115,7 @@ pub(super) fn report(record: &Record, is_gone: bool) -> Report {
     };
     Report {
         sandbox: sandbox(record),
-        tenant: record.origin().tenant.clone(),
+        tenant: tenant.map(|owner| Tenant::name_of(owner).to_owned()),
         is_gone,
         end,
         history: record.history().iter().map(happening).collect(),

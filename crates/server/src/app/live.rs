@@ -90,8 +90,17 @@ impl Live {
         Arc::clone(&self.now.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads the settings again and goes by them from now on, or changes nothing.
+    /// Reads the settings again and goes by them from now on, or changes nothing. It comes to its
+    /// end even if whoever asked for it goes away: half of it would be neither.
     pub(super) async fn reload(self: Arc<Self>) -> Result<ReloadReport, SettingsError> {
+        let tasks = self.now().api.tasks.clone();
+        match tasks.spawn(self.take_over()).await {
+            Ok(Some(outcome)) => outcome,
+            Ok(None) | Err(_) => Err(SettingsError::Fixed),
+        }
+    }
+
+    async fn take_over(self: Arc<Self>) -> Result<ReloadReport, SettingsError> {
         let _turn = self.turn.lock().await;
         let this = Arc::clone(&self);
         // Files may lie where reading takes long.

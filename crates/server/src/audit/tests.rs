@@ -109,6 +109,7 @@ fn a_full_disk_costs_lines_and_nothing_else_and_is_told_in_the_next() {
     let mut writer = Writer {
         changes: Files::new(&folder, CHANGES, SIZES),
         refusals: Files::new(&folder, REFUSALS, SIZES),
+        refusals_waiting: Arc::default(),
         lost: Arc::default(),
         told: None,
     };

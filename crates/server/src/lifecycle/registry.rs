@@ -90,8 +90,8 @@ impl Registry {
             return Err(LifecycleError::Full(max));
         }
         if let Some(tenant) = tenant {
-            let usage = quota::usage(entries.values().map(|it| it.record()), &tenant.name);
-            tenant.admit(usage, record.origin().claim)?;
+            let usage = quota::usage(entries.values().map(|it| it.record()), &tenant.owner());
+            tenant.admit(usage, record.origin().claim())?;
         }
         let id = record.id().clone();
         let entry = Arc::new(Entry::new(record, clock));

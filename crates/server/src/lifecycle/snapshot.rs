@@ -145,6 +145,13 @@ impl Snapshots {
         Ok(done)
     }
 
+    /// Whether a sandbox or a snapshot stands on this one, whatever is said of it.
+    pub(super) fn is_needed(&self, id: &SnapshotId, sandboxes: &[Arc<Record>]) -> bool {
+        let all = lock(&self.all);
+        let above = all.values().any(|other| other.stands_on(id));
+        above || sandboxes.iter().any(|record| is_on(record, id))
+    }
+
     /// What is held while a snapshot of this sandbox is taken.
     pub(super) fn turn(&self, sandbox: &SandboxId) -> Arc<TurnMutex<()>> {
         let mut turns = lock(&self.turns);

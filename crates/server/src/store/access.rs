@@ -18,6 +18,13 @@ pub(super) enum AccessChange {
     RemoveTenant(String),
 }
 
+impl AccessChange {
+    /// Whether it must outlive a power cut.
+    pub(super) fn lasts(&self) -> bool {
+        !matches!(self, Self::UseKeys(_))
+    }
+}
+
 impl Slot<'_> {
     /// Hands in a key to be written.
     pub fn put_key(self, key: &Key) -> Receipt {

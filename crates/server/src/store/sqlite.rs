@@ -165,6 +165,12 @@ fn write(
         Some(results) => results,
         None => results.insert(Results::count(database).map_err(failed)?),
     };
+    // What must not come back, or not be gone, after a power cut waits for the disk.
+    let lasts = batch.iter().any(|job| job.change.lasts());
+    let synchronous = if lasts { "FULL" } else { "NORMAL" };
+    database
+        .pragma_update(None, "synchronous", synchronous)
+        .map_err(failed)?;
     let transaction = database.transaction().map_err(failed)?;
     for job in batch {
         change(&transaction, results, &job.change)?;

@@ -178,6 +178,10 @@ async fn an_open_server_and_the_socket_know_keys_too() {
     assert_eq!(revoke.send().await.status, 204);
     assert_eq!(by_port(&key).send().await.code(), "401 INVALID_API_KEY");
     assert_eq!(by_socket(&key).send().await.code(), "401 INVALID_API_KEY");
+    let alias = world.bare("GET", "/x/keys").header("x-api-key", &key);
+    assert_eq!(alias.send().await.code(), "401 INVALID_API_KEY");
+    let alias = Call::unix(&socket, "GET", "/x/keys").header("x-api-key", &key);
+    assert_eq!(alias.send().await.code(), "401 INVALID_API_KEY");
 }
 
 /// A stream ends with the key that it was opened with, and others go on.

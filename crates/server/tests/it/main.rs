@@ -30,6 +30,7 @@ mod signed;
 mod snapshots;
 mod socket;
 mod tenancy;
+mod tenants;
 mod traces;
 mod two;
 mod volumes;

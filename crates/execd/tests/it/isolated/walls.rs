@@ -202,8 +202,10 @@ fn places_that_a_session_may_not_have_are_refused_and_nothing_stays() {
         );
         assert!(answer.text().contains(part), "{spec}: {}", answer.text());
     }
-    let after = world.descriptors();
-    assert!(after <= before, "{before} became {after}");
+    // The last caller's connection among them, which the daemon closes in its own time.
+    until("nothing more to be open than before", || {
+        world.descriptors() <= before
+    });
     assert_eq!(
         world.get("/v1/isolated/sessions").json()["sessions"]
             .as_array()

@@ -52,7 +52,8 @@ impl Lifecycle {
             id,
             sandbox: sandbox.clone(),
             name,
-            owner: self.2.owner().to_owned(),
+            // Whoever takes it, it is its sandbox's tenant's.
+            owner: source.origin().tenant.clone().unwrap_or_default(),
             state: SnapshotState::Creating,
             since: now,
             created_at: now,
@@ -178,7 +179,30 @@ impl Lifecycle {
             Ok(Snapshot { bytes, .. }) => (SnapshotState::Ready, bytes),
             Err(error) => (failed(&error), 0),
         };
-        self.turn_snapshot(id, state, bytes).await
+        let now = Time::new(self.0.clock.now().wall);
+        let mut next = SnapshotRecord::clone(&*self.0.snapshots.get(id)?);
+        next.turn(state, now);
+        next.bytes = bytes;
+        // Nobody else changes the record of one that is being taken, and nobody is to stand on one
+        // that the next start does not know to be ready.
+        let slot = self.0.store.slot().await?;
+        let kept = slot.put_snapshot(&next).kept().await;
+        if kept.is_err() {
+            let message = "What came of it could not be kept: look for a full disk.";
+            next.turn(
+                SnapshotState::failed("snapshot_runtime_failed", message),
+                now,
+            );
+            next.bytes = 0;
+        }
+        self.0
+            .snapshots
+            .change(id, |record| *record = next, |_| ())?;
+        if let Err(error) = kept {
+            self.drop_files(id).await.ok();
+            return Err(error.into());
+        }
+        Ok(())
     }
 
     async fn turn_snapshot(
@@ -234,7 +258,8 @@ impl Lifecycle {
             // A snapshot has its record before it has files.
             let is_left_over =
                 known.is_none_or(|record| matches!(record.state, SnapshotState::Failed { .. }));
-            if is_left_over {
+            let is_needed = || self.0.snapshots.is_needed(id, &self.0.registry.records());
+            if is_left_over && !is_needed() {
                 tracing::warn!(%id, "removing files of a snapshot that is none");
                 self.drop_files(id).await.ok();
             }

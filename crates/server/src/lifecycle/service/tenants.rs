@@ -25,7 +25,7 @@ impl Lifecycle {
         &self.2
     }
 
-    /// What the sandboxes of each tenant that has some have together.
+    /// What the sandboxes of each tenant that has some have together, by their owners.
     #[must_use]
     pub fn usages(&self) -> BTreeMap<String, Usage> {
         quota::usages(&self.0.registry.records())
@@ -33,8 +33,8 @@ impl Lifecycle {
 
     /// What the sandboxes of a tenant have together.
     #[must_use]
-    pub fn usage_of(&self, tenant: &str) -> Usage {
-        quota::usage(self.0.registry.records().into_iter(), tenant)
+    pub fn usage_of(&self, owner: &str) -> Usage {
+        quota::usage(self.0.registry.records().into_iter(), owner)
     }
 
     /// Every change of these sandboxes, from after one on or from now on.

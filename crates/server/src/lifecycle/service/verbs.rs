@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::figures::Creating;
 use super::{Draft, Lifecycle, standing};
-use crate::access::Claim;
+use crate::access::Tenant;
 use crate::lifecycle::error::{LifecycleError, Verb};
 use crate::lifecycle::registry::Entry;
 use crate::lifecycle::state::{Event, Record, State, Volume};
@@ -101,12 +101,8 @@ impl Lifecycle {
             gpus,
         };
         let tenant = self.2.tenant();
-        origin.tenant = tenant.map(|tenant| tenant.name.clone());
-        origin.claim = Claim {
-            cpu_millis: plan.limits.cpu_millis,
-            memory_bytes: plan.limits.memory_bytes,
-            disk_bytes: plan.limits.disk_bytes,
-        };
+        origin.tenant = tenant.map(Tenant::owner);
+        origin.granted = limits.into();
         let record = Record::new(id, origin, metadata, expires_at, now);
         let (max, clock) = (self.1.sandboxes_max, &self.0.clock);
         let entry = self.0.snapshots.standing(record.origin(), || {

@@ -29,12 +29,10 @@ pub struct Origin {
     /// The pool that it was made for.
     #[serde(default)]
     pub pool: Option<String>,
-    /// The tenant whose it is; nobody's but the operator's without one.
+    /// The tenant whose it is, as [`crate::access::Tenant::owner`] says; nobody's but the
+    /// operator's without one.
     #[serde(default)]
     pub tenant: Option<String>,
-    /// What it takes of its tenant's quota.
-    #[serde(default)]
-    pub claim: Claim,
     /// What it mounts, what others are mounted on first.
     #[serde(default)]
     pub volumes: Vec<Volume>,
@@ -62,6 +60,16 @@ pub struct Allotment {
 }
 
 impl Origin {
+    /// What it takes of its tenant's quota.
+    #[must_use]
+    pub fn claim(&self) -> Claim {
+        Claim {
+            cpu_millis: self.granted.cpu_millis,
+            memory_bytes: self.granted.memory_bytes,
+            disk_bytes: self.granted.disk_bytes,
+        }
+    }
+
     pub(super) fn idle_timeout(&self) -> Option<Duration> {
         self.idle_timeout_s.map(Duration::from_secs)
     }
