@@ -14,7 +14,7 @@ mod walk;
 
 use serde::{Deserialize, Serialize};
 
-pub use process::{Given, Process, Told, doom, is_there};
+pub use process::{Given, Process, Told, doom, is_there, leftovers};
 
 /// What is being made or removed has this behind its name.
 pub const UNFINISHED: &str = ".new";
@@ -30,8 +30,6 @@ pub enum Work {
     Copy(Order),
     /// Remove what is unfinished or doomed of one snapshot.
     Remove(String),
-    /// Remove whatever is unfinished or doomed.
-    Sweep,
 }
 
 /// How a layer is copied.

@@ -231,6 +231,7 @@ impl Launcher {
             if now_ms - looked_ms >= watchdog::LOOK_MS {
                 looked_ms = now_ms;
                 self.watch_memory();
+                self.watch_snapshots();
                 self.remove_stale_groups();
             }
             self.leaving |= now_ms - busy_ms >= IDLE_MS;

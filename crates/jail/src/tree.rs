@@ -13,6 +13,10 @@ use crate::ids::RANGE;
 /// Folders inside folders that a tree may have; each costs one open descriptor.
 const DEPTH_MAX: usize = 512;
 
+/// Of how many names in the folder itself that is removed is kept note, and at least in any below.
+const NAMES_MAX: usize = 65_536;
+const NAMES_MIN: usize = 1024;
+
 /// Gives what belongs to ids `base` and up to ids 0 and up, the tree's own root included. What
 /// belongs to somebody else is left alone.
 ///
@@ -50,37 +54,67 @@ pub fn shift_owners(tree: &OwnedFd, base: u32) -> io::Result<()> {
 /// When somebody moves folders of it meanwhile, or the kernel refuses.
 // BOUNDARY: sandbox → host. Test: removing_a_tree_follows_no_link_and_bears_any_depth
 pub fn remove(folder: &OwnedFd, name: &Path) -> io::Result<()> {
+    remove_noting(folder, name, NAMES_MAX)
+}
+
+/// Removes what has this name, with note of at most so many names of a folder at a time.
+fn remove_noting(folder: &OwnedFd, name: &Path, names_max: usize) -> io::Result<()> {
     match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
         Err(Errno::ISDIR) => {}
         done => return Ok(done?),
     }
     let mut here = rustix::fs::openat(folder, name, folder_flags(), Mode::empty())?;
-    // Names entered so far, and the identity of the folder that each is in.
-    let mut above: Vec<(CString, (u64, u64))> = Vec::new();
+    let mut left = remove_files(&here, names_max)?;
+    // Those above, and the name by which each was left for the one below.
+    let mut above: Vec<(CString, (u64, u64), Left)> = Vec::new();
     loop {
-        if let Some(inner) = remove_files(&here)? {
+        if let Some(inner) = left.folders.pop() {
             let identity = identity(&here)?;
             here = rustix::fs::openat(&here, inner.as_c_str(), folder_flags(), Mode::empty())?;
-            above.push((inner, identity));
+            above.push((inner, identity, left));
+            left = remove_files(&here, share(names_max, above.len()))?;
             continue;
         }
-        let Some((inner, expected)) = above.pop() else {
+        if left.is_part {
+            left = remove_files(&here, share(names_max, above.len()))?;
+            continue;
+        }
+        let Some((inner, expected, before)) = above.pop() else {
             return Ok(rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR)?);
         };
         here = rustix::fs::openat(&here, c"..", folder_flags(), Mode::empty())?;
         if identity(&here)? != expected {
             return Err(Errno::BUSY.into());
         }
+        left = before;
         match rustix::fs::unlinkat(&here, inner.as_c_str(), AtFlags::REMOVEDIR) {
-            // New content: it is entered again by the next round.
-            Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY) => {}
+            Ok(()) | Err(Errno::NOENT) => {}
+            // New content.
+            Err(Errno::NOTEMPTY | Errno::EXIST) => left.folders.push(inner),
             Err(errno) => return Err(errno.into()),
         }
     }
 }
 
-/// Removes what is no folder, up to the first folder with something in it, which it names.
-fn remove_files(here: &OwnedFd) -> io::Result<Option<CString>> {
+/// Of how many names in one folder is kept note, this far down: half as many as above, so that deep
+/// trees of large folders take no more memory than shallow ones.
+fn share(names_max: usize, depth: usize) -> usize {
+    let halved = names_max.checked_shr(depth as u32).unwrap_or_default();
+    halved.max(NAMES_MIN.min(names_max))
+}
+
+/// The folders of a folder that have something in them.
+#[derive(Debug, Default)]
+struct Left {
+    folders: Vec<CString>,
+    /// There may be more of them.
+    is_part: bool,
+}
+
+/// Removes what is no folder or an empty one, and names the others. It is read once, so that a
+/// folder of many folders is not read anew for each.
+fn remove_files(here: &OwnedFd, names_max: usize) -> io::Result<Left> {
+    let mut left = Left::default();
     for (name, kind) in entries(here)?.1 {
         let flags = match kind {
             FileType::Directory => AtFlags::REMOVEDIR,
@@ -88,11 +122,17 @@ fn remove_files(here: &OwnedFd) -> io::Result<Option<CString>> {
         };
         match rustix::fs::unlinkat(here, name.as_c_str(), flags) {
             Ok(()) | Err(Errno::NOENT) => {}
-            Err(Errno::NOTEMPTY | Errno::ISDIR | Errno::EXIST) => return Ok(Some(name)),
+            Err(Errno::NOTEMPTY | Errno::ISDIR | Errno::EXIST) => {
+                if left.folders.len() >= names_max {
+                    left.is_part = true;
+                    break;
+                }
+                left.folders.push(name);
+            }
             Err(errno) => return Err(errno.into()),
         }
     }
-    Ok(None)
+    Ok(left)
 }
 
 fn identity(folder: &OwnedFd) -> io::Result<(u64, u64)> {
@@ -166,6 +206,33 @@ mod tests {
         remove(&opened, Path::new("tree")).unwrap();
         assert!(!folder.join("tree").exists() && outside.path().join("kept").exists());
         assert!(remove(&opened, Path::new("tree")).is_err());
+    }
+
+    #[test]
+    fn a_tree_of_more_folders_than_are_noted_is_removed_whole() {
+        let place = tempfile::tempdir().unwrap();
+        let opened = rustix::fs::open(place.path(), folder_flags(), Mode::empty()).unwrap();
+        for names_max in [1, 2, 7, 1000] {
+            for folder in 0..20 {
+                for inner in 0..5 {
+                    let path = place.path().join(format!("tree/{folder}/{inner}/empty"));
+                    std::fs::create_dir_all(&path).unwrap();
+                    std::fs::write(path.with_file_name("file"), "").unwrap();
+                    std::fs::write(place.path().join(format!("tree/file{folder}")), "").unwrap();
+                }
+            }
+            remove_noting(&opened, Path::new("tree"), names_max).unwrap();
+            assert!(!place.path().join("tree").exists(), "{names_max}");
+        }
+    }
+
+    #[test]
+    fn of_deep_trees_fewer_names_are_noted() {
+        for (depth, expected) in [(0, NAMES_MAX), (1, NAMES_MAX / 2), (10, NAMES_MIN)] {
+            assert_eq!(share(NAMES_MAX, depth), expected);
+        }
+        assert_eq!(share(NAMES_MAX, 5000), NAMES_MIN);
+        assert_eq!(share(1, 3), 1);
     }
 
     #[test]

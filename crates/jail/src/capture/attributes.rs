@@ -21,6 +21,8 @@ const NOBODY: u32 = 65_534;
 const OVERLAY: &[u8] = b"user.overlay.";
 /// Access lists name users by their numbers on the host.
 const ACCESS_LIST: &[u8] = b"system.posix_acl_";
+/// The list that whatever is made in a folder begins with.
+const DEFAULT_LIST: &CStr = c"system.posix_acl_default";
 /// Version 2 of an access list, and the entries of it that name somebody.
 const ACL_VERSION: [u8; 4] = [2, 0, 0, 0];
 const ACL_USER: u16 = 0x02;
@@ -86,6 +88,25 @@ pub(super) fn identity(found: &Stat) -> Timestamps {
 /// Whether a copy is of this folder.
 pub(super) fn is_copy_of(copy: &Stat, found: &Stat) -> bool {
     copy.st_mtime == found.st_ino as i64 && copy.st_mtime_nsec == 0
+}
+
+/// Gives a folder's copy the access list of what is made in it from now on: nothing of the copy
+/// may be made after that, as it would have the list too.
+///
+/// # Errors
+/// The kernel's, unchanged.
+pub(super) fn bequeath(source: impl AsFd, copy: impl AsFd, base: u32) -> io::Result<()> {
+    let list = match value(source, DEFAULT_LIST) {
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::OPNOTSUPP) => None,
+        list => list?,
+    };
+    let Some(list) = list else { return Ok(()) };
+    Ok(fsetxattr(
+        copy,
+        DEFAULT_LIST,
+        &shifted(list, base),
+        XattrFlags::empty(),
+    )?)
 }
 
 /// Takes the extended attributes away that an earlier walk gave to a copy.
@@ -166,6 +187,8 @@ fn fate(name: &[u8]) -> Fate {
     }
     match name {
         _ if name.starts_with(b"user.") => Fate::Keep,
+        // Given last of all.
+        _ if name == DEFAULT_LIST.to_bytes() => Fate::Leave,
         _ if name.starts_with(ACCESS_LIST) => Fate::Shift,
         // File capabilities do nothing in a sandbox, but would on the host.
         _ => Fate::Leave,
@@ -223,6 +246,7 @@ mod tests {
             (b"trusted.overlay.opaque", Fate::Leave),
             (b"security.capability", Fate::Leave),
             (b"system.posix_acl_access", Fate::Shift),
+            (b"system.posix_acl_default", Fate::Leave),
         ] {
             let shown = String::from_utf8_lossy(name);
             assert_eq!(fate(name), expected, "{shown}");

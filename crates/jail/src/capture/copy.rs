@@ -24,8 +24,8 @@ pub(super) struct Copier<'a> {
     pub(super) base: u32,
     pub(super) pass: Pass,
     pub(super) tally: Tally,
-    /// A folder with one name for each file of several, so that the others become links of it:
-    /// whatever their number, nothing of them need be remembered here.
+    /// A folder, new for each walk, with one name for each file of several, so that the others
+    /// become links of it: whatever their number, nothing of them need be remembered here.
     links: &'a OwnedFd,
     piece: Vec<u8>,
 }
@@ -90,7 +90,7 @@ impl<'a> Copier<'a> {
             return Err(Errno::STALE.into());
         }
         // A file that changed is copied anew by each walk, and its names with it.
-        let shared = format!("{}-{}", self.pass.number, found.st_ino);
+        let shared = found.st_ino.to_string();
         let is_shared = found.st_nlink > 1;
         if is_shared && self.link(&shared, copy, name)? {
             return Ok(());

@@ -1,10 +1,9 @@
 //! The process that works on the shelf of snapshots: it sees nothing but the descriptors that it is
 //! given, and may do little but read, make and give away files.
 
-use std::ffi::OsStr;
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
@@ -116,6 +115,14 @@ impl Process {
         }
     }
 
+    /// Says that the sandbox was ordered to stand still.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub fn say_ordered(&self) -> io::Result<()> {
+        frames::send(self.channel.as_fd(), b"ordered", &[])
+    }
+
     /// Ends it.
     pub fn kill(&self) {
         let _ = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
@@ -137,7 +144,7 @@ fn confine(work: &Work, channel: &OwnedFd, given: &Given<'_>) -> io::Result<()> 
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     let name = match work {
         Work::Copy(_) => c"barchan-copy",
-        Work::Remove(_) | Work::Sweep => c"barchan-remove",
+        Work::Remove(_) => c"barchan-remove",
     };
     let _ = rustix::thread::set_name(name);
     let fds = [Some(given.shelf), given.layer, given.events];
@@ -174,28 +181,14 @@ fn work_on(work: &Work, given: &Given<'_>, channel: &OwnedFd) -> io::Result<Told
         (Work::Remove(snapshot), _) => {
             let shelf = given.shelf.try_clone_to_owned()?;
             for ending in [UNFINISHED, DOOMED] {
-                remove(&shelf, OsStr::new(&format!("{snapshot}{ending}")))?;
-            }
-            Ok(Told::Removed)
-        }
-        (Work::Sweep, _) => {
-            let shelf = given.shelf.try_clone_to_owned()?;
-            for entry in Dir::read_from(&shelf)? {
-                let entry = entry?;
-                let name = entry.file_name().to_bytes();
-                let is_over = [UNFINISHED, DOOMED]
-                    .iter()
-                    .any(|it| name.ends_with(it.as_bytes()));
-                if is_over {
-                    remove(&shelf, OsStr::from_bytes(name))?;
-                }
+                remove(&shelf, &format!("{snapshot}{ending}"))?;
             }
             Ok(Told::Removed)
         }
     }
 }
 
-fn remove(shelf: &OwnedFd, name: &OsStr) -> io::Result<()> {
+fn remove(shelf: &OwnedFd, name: &str) -> io::Result<()> {
     match tree::remove(shelf, Path::new(name)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         done => done,
@@ -220,12 +213,14 @@ fn copy(
 ) -> io::Result<Captured> {
     let unfinished = format!("{}{UNFINISHED}", order.snapshot);
     let place = folder(given.shelf, &unfinished)?;
-    let (into, links) = (folder(&place, LAYER)?, folder(&place, LINKS)?);
+    let into = folder(&place, LAYER)?;
     let walk = |pass: Pass| {
+        let links = folder(&place, LINKS)?;
         let mut copier = Copier::new(order.base, pass, Tally::new(order), &links);
         copier.walk(layer, &into)?;
         Ok::<_, io::Error>(copier.tally.seen)
     };
+    let forget_links = || tree::remove(&place, Path::new(LINKS));
     let (mut number, mut before) = (0, None);
     while order.is_timed && number < LIVE_PASSES_MAX {
         let pass = Pass::begin(number, false, before);
@@ -233,6 +228,8 @@ fn copy(
         // Whatever is written through memory from now on is stamped when it is.
         rustix::fs::syncfs(layer)?;
         walk(pass)?;
+        // A name there keeps a copy on the disk that the next walk replaces.
+        forget_links()?;
         (number, before) = (number + 1, Some(began));
         if began.elapsed_ns() < SHORT_PASS_NS {
             break;
@@ -240,14 +237,14 @@ fn copy(
     }
     tell(channel, &Told::Freeze)?;
     let still = Moment::now();
+    wait_until_ordered(channel)?;
     if let Some(events) = given.events {
         wait_until_still(events)?;
     }
     let mut captured = walk(Pass::begin(number, true, before))?;
     tell(channel, &Told::Thaw)?;
     captured.still_us = (still.elapsed_ns() / 1000).unsigned_abs();
-    drop(links);
-    tree::remove(&place, Path::new(LINKS))?;
+    forget_links()?;
     rustix::fs::syncfs(&place)?;
     rustix::fs::renameat(
         given.shelf,
@@ -257,6 +254,15 @@ fn copy(
     )?;
     rustix::fs::fsync(given.shelf)?;
     Ok(captured)
+}
+
+/// Waits for the launcher's word that the sandbox is to stand still until it may go on: one that
+/// stands still already may do so for somebody else, who can let it go on at any time.
+fn wait_until_ordered(channel: &OwnedFd) -> io::Result<()> {
+    match frames::receive(channel, true)? {
+        Some(_) => Ok(()),
+        None => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
 }
 
 /// Waits until no process of the sandbox runs, because all are stopped or none is left.
@@ -292,6 +298,23 @@ pub fn doom(shelf: BorrowedFd<'_>, snapshot: &str) -> io::Result<()> {
         Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
         Err(errno) => Err(errno.into()),
     }
+}
+
+/// The snapshots of which something lies on the shelf that is unfinished or doomed.
+///
+/// # Errors
+/// The kernel's, unchanged.
+pub fn leftovers(shelf: BorrowedFd<'_>) -> io::Result<BTreeSet<String>> {
+    let mut found = BTreeSet::new();
+    for entry in Dir::read_from(shelf)? {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().to_str() else {
+            continue;
+        };
+        let mut endings = [UNFINISHED, DOOMED].iter();
+        found.extend(endings.find_map(|it| name.strip_suffix(it).map(str::to_owned)));
+    }
+    Ok(found)
 }
 
 /// Whether a snapshot is there.

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use super::attributes;
 use super::copy::{Copier, clear, fresh};
+use super::pass::Pass;
 
 /// Folders inside folders that a layer may have; each costs three open descriptors.
 const DEPTH_MAX: usize = 1024;
@@ -108,7 +109,7 @@ impl Copier<'_> {
         let found = rustix::fs::fstat(&source)?;
         let is_changed = self.pass.is_changed(&found);
         if !is_new && is_changed {
-            forget_gone(&source, &copy)?;
+            forget_gone(&source, &copy, &self.pass)?;
             attributes::forget(&copy)?;
         }
         if is_new || is_changed {
@@ -127,6 +128,7 @@ impl Copier<'_> {
     /// Stamps a folder's copy: until the last walk with what it is a copy of.
     fn leave(&self, level: &Level) -> io::Result<()> {
         let times = if self.pass.is_last {
+            attributes::bequeath(&level.source, &level.copy, self.base)?;
             attributes::times(&level.found)
         } else {
             attributes::identity(&level.found)
@@ -136,9 +138,10 @@ impl Copier<'_> {
 }
 
 /// Removes copies of what is no longer there.
-fn forget_gone(source: &OwnedFd, copy: &OwnedFd) -> io::Result<()> {
+fn forget_gone(source: &OwnedFd, copy: &OwnedFd, pass: &Pass) -> io::Result<()> {
     let mut names = Dir::read_from(copy)?;
     while let Some(name) = next(&mut names, false)? {
+        pass.check_time()?;
         match rustix::fs::statat(source, &name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => clear(copy, &name)?,
             found => drop(found?),

@@ -270,6 +270,7 @@ impl Launcher {
             keepsake: spec.keepsake.clone(),
             is_copied: false,
             is_still: false,
+            thawed_ms: None,
             memory: spec
                 .limits
                 .memory_bytes

@@ -13,6 +13,10 @@ use crate::blank::Blank;
 use crate::proto::{Phase, Status};
 use crate::spec::Keepsake;
 
+/// How long a sandbox that stood still has for answers to what it was asked meanwhile, in
+/// milliseconds: as long as any daemon has before it is given up.
+const CATCH_UP_MS: i64 = 5_000;
+
 /// A process with its groups, its disk, and what it is at present.
 #[derive(Debug)]
 pub(super) struct Slot {
@@ -62,6 +66,8 @@ pub(super) struct Tenant {
     /// A snapshot of it is being taken, and whether it stands still for that.
     pub(super) is_copied: bool,
     pub(super) is_still: bool,
+    /// When it last went on after that, in milliseconds.
+    pub(super) thawed_ms: Option<i64>,
     /// Most memory its processes may hold, in bytes, and the PID namespace that they are in.
     pub(super) memory: Option<(u64, PathBuf)>,
     /// It was found holding more.
@@ -182,6 +188,11 @@ impl Tenant {
         }
     }
 
+    /// Whether its daemon had the time to answer, by now, what it was asked before.
+    pub(super) fn can_answer(&self, now_ms: i64) -> bool {
+        !self.paused && !self.is_still && !is_just_thawed(self.thawed_ms, now_ms)
+    }
+
     /// Its status while it lives.
     pub(super) fn living(&self) -> Status {
         self.status(if self.paused {
@@ -189,5 +200,27 @@ impl Tenant {
         } else {
             Phase::Running
         })
+    }
+}
+
+fn is_just_thawed(thawed_ms: Option<i64>, now_ms: i64) -> bool {
+    thawed_ms.is_some_and(|thawed_ms| now_ms - thawed_ms < CATCH_UP_MS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sandbox_that_just_stood_still_has_time_to_answer() {
+        for (thawed_ms, now_ms, expected) in [
+            (None, 100, false),
+            (Some(100), 100, true),
+            (Some(100), 99 + CATCH_UP_MS, true),
+            (Some(100), 100 + CATCH_UP_MS, false),
+        ] {
+            let shown = format!("{thawed_ms:?} {now_ms}");
+            assert_eq!(is_just_thawed(thawed_ms, now_ms), expected, "{shown}");
+        }
     }
 }

@@ -3,6 +3,9 @@
 //! The launcher starts them and goes on. It alone stops a sandbox and lets it go on, at their word
 //! or at their end, so that a sandbox never stays stopped because one of them died.
 
+mod removals;
+mod stillness;
+
 use std::collections::BTreeMap;
 use std::fs::DirBuilder;
 use std::io;
@@ -19,22 +22,27 @@ use crate::cgroup::Group;
 use crate::proto::{Answer, Failure, FailureKind, Snapshot, SnapshotOrder};
 use crate::spec::Keepsake;
 
+use removals::Removals;
+use stillness::Stillness;
+
 /// Where snapshots lie: a folder of the state directory.
 const SHELF: &str = "images/snapshots";
-/// Most of these processes at once.
-const PROCESSES_MAX: usize = 16;
+/// Most copies at once.
+const COPIES_MAX: usize = 16;
 
 /// Those that are at work.
 #[derive(Debug, Default)]
 pub(super) struct Snapshots {
     at_work: BTreeMap<u32, Worker>,
     next: u32,
+    removals: Removals,
 }
 
 #[derive(Debug)]
 struct Worker {
     process: Process,
     task: Task,
+    stillness: Stillness,
     /// Its last word.
     ended: Option<Told>,
 }
@@ -60,12 +68,13 @@ impl Launcher {
     fn begin_copy(&mut self, caller: Caller, order: SnapshotOrder) -> Result<(), Failure> {
         check_id(&order.snapshot)?;
         let start = |error: io::Error| Failure::new(FailureKind::Start, error.to_string());
-        if self.snapshots.at_work.len() >= PROCESSES_MAX {
-            let words = format!("{PROCESSES_MAX} snapshots are being taken already");
+        if self.snapshots.copies() >= COPIES_MAX {
+            let words = format!("{COPIES_MAX} snapshots are being taken already");
             return Err(Failure::new(FailureKind::Conflict, words));
         }
         let shelf = self.shelf().map_err(start)?;
         let is_taken = self.snapshots.copier(&order.snapshot).is_some()
+            || self.snapshots.removals.has(&order.snapshot)
             || capture::is_there(shelf.as_fd(), &order.snapshot);
         let (is_timed, number) = (
             self.makes_disks(),
@@ -131,28 +140,11 @@ impl Launcher {
             let start = |error: io::Error| Failure::new(FailureKind::Start, error.to_string());
             let shelf = self.shelf().map_err(start)?;
             capture::doom(shelf.as_fd(), snapshot).map_err(start)?;
-            self.begin_removal(&Work::Remove(snapshot.to_owned()))
-                .map_err(start)
+            self.snapshots.removals.add(snapshot.to_owned());
+            self.remove_next();
+            Ok(())
         });
         removed.map_or_else(Answer::Failed, |()| Answer::Done)
-    }
-
-    /// Has removed what an earlier launcher did not come to the end of.
-    pub(super) fn sweep_snapshots(&mut self) {
-        if let Err(error) = self.begin_removal(&Work::Sweep) {
-            self.note_failure(&format!("sweep the snapshots: {error}"));
-        }
-    }
-
-    fn begin_removal(&mut self, work: &Work) -> io::Result<()> {
-        let shelf = self.shelf()?;
-        let given = Given {
-            shelf: shelf.as_fd(),
-            layer: None,
-            events: None,
-        };
-        let process = Process::start(work, &given)?;
-        self.employ(process, Task::Remove)
     }
 
     fn employ(&mut self, process: Process, task: Task) -> io::Result<()> {
@@ -173,6 +165,7 @@ impl Launcher {
         let worker = Worker {
             process,
             task,
+            stillness: Stillness::default(),
             ended: None,
         };
         if watched.is_err() {
@@ -204,10 +197,7 @@ impl Launcher {
                     return;
                 }
             };
-            if let Task::Copy { order, .. } = &worker.task {
-                let sandbox = order.sandbox.clone();
-                self.hold_still(&sandbox, is_still);
-            }
+            self.order_stillness(number, is_still);
         }
     }
 
@@ -220,34 +210,40 @@ impl Launcher {
         };
         worker.process.reap();
         self.released(&worker.task);
-        let Worker { task, ended, .. } = worker;
-        match (task, ended) {
-            (
-                Task::Copy {
-                    caller, keepsake, ..
-                },
-                Some(Told::Copied(captured)),
-            ) => {
-                let taken = Snapshot { captured, keepsake };
-                self.clients.send(caller, Answer::Snapshot(Box::new(taken)));
+        let Task::Copy {
+            order,
+            caller,
+            keepsake,
+        } = worker.task
+        else {
+            return self.removal_ended(worker.ended);
+        };
+        let answer = match (worker.ended, worker.stillness) {
+            (Some(Told::Copied(captured)), Stillness::Over) => {
+                Answer::Snapshot(Box::new(Snapshot { captured, keepsake }))
             }
-            (Task::Copy { order, caller, .. }, ended) => {
+            (ended, _) => {
                 let words = match ended {
                     Some(Told::Failed(words)) => words,
                     _ => "its copying was broken off".to_owned(),
                 };
-                let removal = self.begin_removal(&Work::Remove(order.snapshot));
-                if let Err(error) = removal {
-                    self.note_failure(&format!("remove an unfinished snapshot: {error}"));
-                }
-                let failure = Failure::new(FailureKind::Snapshot, words);
-                self.clients.send(caller, Answer::Failed(failure));
+                self.discard(order.snapshot);
+                Answer::Failed(Failure::new(FailureKind::Snapshot, words))
             }
-            (Task::Remove, Some(Told::Failed(words))) => {
-                self.note_failure(&format!("remove a snapshot: {words}"));
-            }
-            (Task::Remove, _) => {}
+        };
+        self.clients.send(caller, answer);
+    }
+
+    /// Has a copy removed that nobody gets, also one that was finished before it was broken off.
+    fn discard(&mut self, snapshot: String) {
+        let doomed = self
+            .shelf()
+            .and_then(|shelf| capture::doom(shelf.as_fd(), &snapshot));
+        if let Err(error) = doomed {
+            self.note_failure(&format!("remove an unfinished snapshot: {error}"));
         }
+        self.snapshots.removals.add(snapshot);
+        self.remove_next();
     }
 
     /// Lets a sandbox go on whose copying is over.
@@ -258,19 +254,6 @@ impl Launcher {
         self.hold_still(&order.sandbox, false);
         if let Some((tenant, _)) = self.tenant_of(&order.sandbox) {
             tenant.is_copied = false;
-        }
-    }
-
-    /// Stops a sandbox for the last walk over its layer, or lets it go on, unless it is paused.
-    fn hold_still(&mut self, sandbox: &str, is_still: bool) {
-        let Some((tenant, group)) = self.tenant_of(sandbox) else {
-            return;
-        };
-        tenant.is_still = is_still;
-        let is_paused = tenant.paused;
-        // Whoever asked sees for itself whether it came about.
-        if let Err(error) = group.order_freeze(is_still || is_paused) {
-            self.note_failure(&format!("stop a sandbox for its snapshot: {error}"));
         }
     }
 
@@ -296,6 +279,13 @@ impl Snapshots {
     /// Whether none is at work.
     pub(super) fn is_empty(&self) -> bool {
         self.at_work.is_empty()
+    }
+
+    fn copies(&self) -> usize {
+        let workers = self.at_work.values();
+        workers
+            .filter(|worker| matches!(worker.task, Task::Copy { .. }))
+            .count()
     }
 
     /// Who copies for this snapshot.

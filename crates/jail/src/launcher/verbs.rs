@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use super::create::Caller;
 use super::slot::{Ended, Slot, Stage, Tenant};
-use super::{FAILURES_MAX, Launcher, WorkshopClient};
+use super::{FAILURES_MAX, Launcher, WorkshopClient, now_ms};
 use crate::enter::{self, StepError};
 use crate::proto::{Answer, Failure, FailureKind, Phase, Request, Status};
 use crate::workshop::{Made, Task};
@@ -86,7 +86,7 @@ impl Launcher {
             Err(answer) => return answer,
         };
         match &mut slot.stage {
-            Stage::Living(tenant) if !tenant.paused && !tenant.is_still => {
+            Stage::Living(tenant) if tenant.can_answer(now_ms()) => {
                 tenant.condemned = true;
             }
             _ => return failed(FailureKind::Conflict, "it does not run"),

@@ -39,6 +39,9 @@ acl = b"\x02\x00\x00\x00" + b"".join(
     for t, p, i in [(1, 6, 0xffffffff), (2, 4, 1234), (4, 4, 0xffffffff),
                     (16, 6, 0xffffffff), (32, 0, 0xffffffff)])
 os.setxattr("/data/theirs", "system.posix_acl_access", acl)
+# What is in them already has not got it.
+for folder in ["/data/names", "/data/deep"]:
+    os.setxattr(folder, "system.posix_acl_default", acl)
 END
 "#;
 
@@ -75,6 +78,7 @@ async fn everything_a_layer_can_hold_comes_back() {
         "sparse",
         "user.note",
         "posix_acl_access",
+        "posix_acl_default",
         "|4755|",
         "|1000|1001|",
     ] {
