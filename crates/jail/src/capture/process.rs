@@ -322,3 +322,6 @@ pub fn leftovers(shelf: BorrowedFd<'_>) -> io::Result<BTreeSet<String>> {
 pub fn is_there(shelf: BorrowedFd<'_>, snapshot: &str) -> bool {
     rustix::fs::statat(shelf, snapshot, AtFlags::SYMLINK_NOFOLLOW).is_ok()
 }
+
+#[cfg(test)]
+mod tests;
