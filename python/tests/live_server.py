@@ -136,6 +136,21 @@ class LiveServer:
                     os.kill(pid, signal.SIGTERM)
             assert time.monotonic() < deadline, f"the launcher does not end: {pids}"
             time.sleep(0.05)
+        while groups := self.groups():
+            for group in groups:
+                with suppress(OSError):
+                    group.rmdir()
+            assert time.monotonic() < deadline, f"control groups stay: {groups}"
+            time.sleep(0.05)
+
+    def groups(self) -> list[Path]:
+        """The control groups of this state directory, the innermost first. A launcher that was
+        killed leaves them to its successor, and here there is none."""
+        found = self.state.stat()
+        own = f"barchan-{found.st_dev:x}-{found.st_ino:x}"
+        tops = list(Path("/sys/fs/cgroup").rglob(own))
+        inner = [it for top in tops for it in top.rglob("*") if it.is_dir()]
+        return sorted([*tops, *inner], reverse=True)
 
     def launchers(self) -> list[int]:
         """Processes whose command line names this state directory."""
