@@ -53,7 +53,7 @@ impl Fake {
     #[must_use]
     pub fn new(home: &Path) -> Self {
         let all = Capabilities {
-            runtime: "fake",
+            runtime: "fake".into(),
             limit_cpu: true,
             limit_memory: true,
             limit_pids: true,

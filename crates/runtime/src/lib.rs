@@ -9,12 +9,15 @@ pub mod image;
 pub mod native;
 pub mod observed;
 pub mod plan;
+pub mod remote;
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use barchan_wire::id::{SandboxId, SnapshotId};
+use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
 pub use observed::{EndReason, Observed, Phase};
@@ -91,7 +94,7 @@ pub const EXECD_PORT: u16 = 44772;
 pub const LOG_BYTES_MAX: usize = 64 * 1024;
 
 /// How a snapshot is taken.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotOrder {
     /// The running sandbox.
     pub sandbox: SandboxId,
@@ -104,7 +107,7 @@ pub struct SnapshotOrder {
 }
 
 /// A snapshot that was taken.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// What it takes on the disk, in bytes.
     pub bytes: u64,
@@ -123,10 +126,10 @@ pub struct Upstream {
 }
 
 /// What a runtime can enforce here. What is `false` is reported, and refused under strict limits.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capabilities {
     /// A short name: `native`, `fake`.
-    pub runtime: &'static str,
+    pub runtime: Cow<'static, str>,
     /// CPU time can be limited.
     pub limit_cpu: bool,
     /// Memory can be limited by the kernel (not only watched).
@@ -146,7 +149,7 @@ pub struct Capabilities {
 }
 
 /// A named volume.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedVolume {
     /// Its name.
     pub name: String,
@@ -161,7 +164,7 @@ pub struct NamedVolume {
 }
 
 /// What went wrong below, in words for the operator; `kind` is what callers decide by.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 #[error("{message}")]
 pub struct RuntimeError {
     /// What callers decide by.
@@ -171,7 +174,7 @@ pub struct RuntimeError {
 }
 
 /// The kinds of failure a caller can tell apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ErrorKind {
     /// No such sandbox.
     NotFound,
@@ -196,7 +199,7 @@ pub enum ErrorKind {
 }
 
 /// What can be wrong with a volume.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VolumeFault {
     /// Sandboxes may not see this path of the host.
     HostPathNotAllowed,

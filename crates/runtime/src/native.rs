@@ -4,6 +4,7 @@ mod build;
 mod line;
 mod living;
 mod pulse;
+mod settings;
 mod snapshots;
 mod start;
 mod volumes;
@@ -22,38 +23,17 @@ use barchan_jail::proto::{Answer, Hello, Message, Request};
 use barchan_jail::spec::{self, Network, Spec};
 use barchan_wire::id::{SandboxId, SnapshotId};
 use serde::{Deserialize, Serialize};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
-use crate::image::{Aliases, ResolvedImage, Saved, Store};
+use crate::image::{ResolvedImage, Saved, Store};
 use crate::{
     Capabilities, EXECD_PORT, EndReason, ErrorKind, NamedVolume, Observed, Phase, Plan, Runtime,
     RuntimeError, Snapshot, SnapshotOrder, Upstream,
 };
 use line::Line;
 use living::Living;
+pub use settings::Settings;
 use words::{from_failure, from_image, from_volume, internal, observed, to_bind, to_hook};
-
-/// How the native runtime is set up.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// The state directory.
-    pub state: PathBuf,
-    /// The launcher's program.
-    pub jail: PathBuf,
-    /// The in-sandbox daemon's program.
-    pub execd: PathBuf,
-    /// Spare processes to keep, so that a create only mounts and execs.
-    pub blanks: usize,
-    /// Size of a sandbox's writable layer where a plan names none, in bytes.
-    pub disk_bytes: u64,
-    /// Names that stand for local images.
-    pub aliases: Aliases,
-    /// Folders of the host in which sandboxes may mount; `None`: whatever a launcher that is there
-    /// allows, and nothing in one that has to be started.
-    pub host_paths: Option<Vec<PathBuf>>,
-    /// Where the host's device nodes are: `/dev`.
-    pub devices: PathBuf,
-}
 
 /// Events that a slow watcher may miss before it must list.
 const EVENTS_MAX: usize = 4096;
@@ -66,6 +46,8 @@ pub struct Native {
     line: Line,
     /// What the launcher said of itself.
     hello: Mutex<Hello>,
+    /// Where the launcher of the moment has the sandboxes' sockets.
+    sockets: watch::Sender<PathBuf>,
     living: Living,
     events: broadcast::Sender<Observed>,
     /// The launcher was told to go: its end is no accident, and it gets no successor.
@@ -97,6 +79,7 @@ impl Native {
             settings,
             store: Arc::new(store),
             line,
+            sockets: watch::Sender::new(hello.sockets.clone()),
             hello: Mutex::new(hello),
             living: Living::default(),
             events: broadcast::Sender::new(EVENTS_MAX),
@@ -127,6 +110,12 @@ impl Native {
         self.hello().pid
     }
 
+    /// The folder of the sandboxes' sockets, which is another one when the launcher is.
+    #[must_use]
+    pub fn sockets(&self) -> watch::Receiver<PathBuf> {
+        self.sockets.subscribe()
+    }
+
     fn hello(&self) -> MutexGuard<'_, Hello> {
         self.hello.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -155,6 +144,7 @@ impl Native {
                 let learn = |message: &Message| self.learn(message);
                 match start::connect(&self.settings, &self.line, learn).await {
                     Ok((hello, heard)) => {
+                        self.sockets.send_replace(hello.sockets.clone());
                         *self.hello() = hello;
                         break heard;
                     }
@@ -182,7 +172,7 @@ impl Native {
 
     /// The socket of a sandbox's daemon.
     fn socket(&self, id: &SandboxId) -> PathBuf {
-        self.hello().sockets.join(format!("{id}.sock"))
+        self.sockets.borrow().join(format!("{id}.sock"))
     }
 
     fn bury_all(&self) {
@@ -274,7 +264,7 @@ impl Runtime for Native {
     fn capabilities(&self) -> Capabilities {
         let hello = self.hello();
         Capabilities {
-            runtime: "native",
+            runtime: "native".into(),
             limit_cpu: hello.cpu,
             limit_memory: hello.memory,
             limit_pids: hello.pids,

@@ -1,9 +1,10 @@
 //! Pure. What a runtime reports of a sandbox, in no engine's words.
 
 use barchan_wire::id::SandboxId;
+use serde::{Deserialize, Serialize};
 
 /// One sandbox as it was seen.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observed {
     /// Which sandbox.
     pub id: SandboxId,
@@ -17,7 +18,7 @@ pub struct Observed {
 }
 
 /// Where a sandbox stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
     /// Its entrypoint runs.
     Running,
@@ -28,7 +29,7 @@ pub enum Phase {
 }
 
 /// Why a sandbox ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EndReason {
     /// The entrypoint exited with this code (128 + n when signal n ended it).
     Exit(i32),

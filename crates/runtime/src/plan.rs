@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use barchan_wire::id::{SandboxId, SnapshotId};
+use serde::{Deserialize, Serialize};
 
 pub use barchan_jail::devices::Gpus;
 
 /// What a runtime is told to make.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// The sandbox's id.
     pub id: SandboxId,
@@ -33,7 +34,7 @@ pub struct Plan {
 }
 
 /// A program that is run beside the entrypoint.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hook {
     /// How its failures are told.
     pub name: String,
@@ -47,7 +48,7 @@ pub struct Hook {
 }
 
 /// A folder or file that a sandbox mounts besides its image.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Volume {
     /// Its name within the sandbox, for messages.
     pub name: String,
@@ -62,7 +63,7 @@ pub struct Volume {
 }
 
 /// What is mounted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VolumeSource {
     /// A folder or file of the host, by its absolute path.
     HostPath(String),
@@ -76,7 +77,7 @@ pub enum VolumeSource {
 }
 
 /// How a named volume is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewVolume {
     /// The most that it holds, in bytes.
     pub bytes: u64,
@@ -105,7 +106,7 @@ impl fmt::Debug for Plan {
 }
 
 /// What a sandbox may use. `None` means that the caller set no limit and no default applies.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// CPU time per wall time, in thousandths of a core.
     pub cpu_millis: Option<u64>,

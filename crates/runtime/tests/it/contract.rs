@@ -2,16 +2,20 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use barchan_runtime::fake::Fake;
+use barchan_runtime::remote::{self, Remote, Served};
 use barchan_runtime::{
     EXECD_PORT, EndReason, ErrorKind, LOG_BYTES_MAX, Limits, Observed, Phase, Plan, Runtime,
 };
 use barchan_wire::id::SandboxId;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use crate::native::world as native;
@@ -34,20 +38,48 @@ async fn worlds() -> Vec<World> {
     let fake = Arc::new(Fake::new(home.path()));
     let native = native::World::new().await;
     let runtime: Arc<dyn Runtime> = native.native.clone();
+    let (folder, sockets) = watch::channel(home.path().to_owned());
+    let (far_fake, fake_tasks) = afar(fake.clone(), sockets).await;
+    let (far_native, native_tasks) = afar(runtime.clone(), native.native.sockets()).await;
+    // What serves a runtime ends before it.
+    let world = |name, runtime, kept: Box<dyn Any>| World {
+        name,
+        runtime,
+        image: "host",
+        _kept: kept,
+    };
     vec![
-        World {
-            name: "fake",
-            runtime: fake,
-            image: "host",
-            _kept: Box::new(home),
-        },
-        World {
-            name: "native",
-            runtime,
-            image: "host",
-            _kept: Box::new(native),
-        },
+        world("fake in another process", far_fake, Box::new(fake_tasks)),
+        world(
+            "native in another process",
+            far_native,
+            Box::new(native_tasks),
+        ),
+        world("fake", fake, Box::new((home, folder))),
+        world("native", runtime, Box::new(native)),
     ]
+}
+
+/// The same runtime as a server without privileges has it.
+async fn afar(
+    runtime: Arc<dyn Runtime>,
+    sockets: watch::Receiver<PathBuf>,
+) -> (Arc<dyn Runtime>, JoinSet<()>) {
+    let (near, far) = remote::pair().unwrap();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        let start = move || {
+            let (runtime, sockets) = (Arc::clone(&runtime), sockets.clone());
+            async move { Ok(Served { runtime, sockets }) }
+        };
+        remote::serve(near, start, || Ok(String::new()))
+            .await
+            .unwrap();
+    });
+    let (remote, hearing) = Remote::new(far).unwrap();
+    tasks.spawn(hearing);
+    remote.start().await.unwrap();
+    (remote, tasks)
 }
 
 impl World {

@@ -163,7 +163,7 @@ async fn what_cannot_be_made_is_explained_and_leaves_nothing() {
 #[tokio::test]
 async fn what_is_not_enforced_is_told_unless_it_is_refused() {
     let weak = Capabilities {
-        runtime: "fake",
+        runtime: "fake".into(),
         limit_cpu: true,
         pause: true,
         ..Capabilities::default()

@@ -274,7 +274,7 @@ async fn refusals_have_their_codes() {
 #[tokio::test]
 async fn a_host_that_cannot_and_an_operator_who_will_not_say_so() {
     let capabilities = Some(Capabilities {
-        runtime: "fake",
+        runtime: "fake".into(),
         ..Capabilities::default()
     });
     let settings = "[limits]\nstrict = false\n";

@@ -27,7 +27,7 @@ pub(super) fn admission() -> Admission {
 
 pub(super) fn able() -> Capabilities {
     Capabilities {
-        runtime: "fake",
+        runtime: "fake".into(),
         limit_cpu: true,
         limit_memory: true,
         limit_pids: true,

@@ -1,5 +1,7 @@
 //! Figures that are not counted but looked up, when somebody asks.
 
+use std::borrow::Cow;
+
 use barchan_daemon::clock::Now;
 use prometheus::{IntGauge, IntGaugeVec, Result};
 
@@ -34,7 +36,7 @@ pub(crate) struct Looked {
     /// Connections into sandboxes that wait for their next request.
     pub(crate) idle_links: u64,
     /// What makes the sandboxes.
-    pub(crate) runtime: &'static str,
+    pub(crate) runtime: Cow<'static, str>,
 }
 
 /// Named volumes.
@@ -141,7 +143,7 @@ impl Gauges {
         let uptime = now.uptime.saturating_sub(started.uptime);
         set(&self.uptime, uptime.as_secs());
         let version = env!("CARGO_PKG_VERSION");
-        by(&self.build, &[version, looked.runtime], 1);
+        by(&self.build, &[version, &looked.runtime], 1);
     }
 }
 

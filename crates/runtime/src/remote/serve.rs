@@ -1,0 +1,213 @@
+//! The privileged side: carries out what the server asks of a runtime, and tells it what happens.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::OFlags;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{OnceCell, broadcast, watch};
+
+use super::channel::{self, Sender};
+use super::words::{Ask, Call, Message, Said};
+use crate::{ErrorKind, Observed, Runtime, RuntimeError};
+
+/// A runtime, and the folder in which its sandboxes' sockets are at the moment.
+pub struct Served {
+    /// The runtime.
+    pub runtime: Arc<dyn Runtime>,
+    /// That folder, as this process reaches it.
+    pub sockets: watch::Receiver<PathBuf>,
+}
+
+impl fmt::Debug for Served {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Served").finish_non_exhaustive()
+    }
+}
+
+/// Serves one server over a channel until it is gone. `start` is called once, when the server has
+/// taken the state directory; `settings` whenever it wants to know what they say.
+///
+/// # Errors
+/// When the channel fails.
+pub async fn serve<S, F>(
+    socket: OwnedFd,
+    start: S,
+    settings: impl Fn() -> Result<String, String> + Send + Sync + 'static,
+) -> io::Result<()>
+where
+    S: Fn() -> F + Send + Sync + 'static,
+    F: Future<Output = Result<Served, RuntimeError>> + Send,
+{
+    let (sender, mut receiver) = channel::open(socket)?;
+    let host = Arc::new(Host {
+        sender,
+        start,
+        settings,
+        served: OnceCell::new(),
+    });
+    let mut tasks = tokio::task::JoinSet::new();
+    while let Some((Call { seq, ask }, _)) = receiver.next().await? {
+        while tasks.try_join_next().is_some() {}
+        let host = Arc::clone(&host);
+        tasks.spawn(async move {
+            let is_start = matches!(ask, Ask::Start);
+            let said = host.answer(ask).await;
+            // Heard from before the answer on, so that nothing is missed behind it.
+            let news = host.served.get().filter(|_| is_start).map(News::of);
+            host.say(Message { seq, said }).await;
+            if let Some(news) = news {
+                host.tell(news).await;
+            }
+        });
+    }
+    Ok(())
+}
+
+struct Host<S, C> {
+    sender: Sender,
+    start: S,
+    settings: C,
+    served: OnceCell<Served>,
+}
+
+impl<S, F, C> Host<S, C>
+where
+    S: Fn() -> F + Send + Sync,
+    F: Future<Output = Result<Served, RuntimeError>> + Send,
+    C: Fn() -> Result<String, String> + Send + Sync,
+{
+    async fn answer(&self, ask: Ask) -> Result<Said, RuntimeError> {
+        match ask {
+            Ask::Settings => (self.settings)()
+                .map(Said::Settings)
+                .map_err(|words| RuntimeError::new(ErrorKind::Unavailable, words)),
+            Ask::Start => {
+                let served = self.served.get_or_try_init(&self.start).await?;
+                Ok(Said::Ready(served.runtime.capabilities()))
+            }
+            ask => match self.served.get() {
+                Some(served) => carry_out(&*served.runtime, ask).await,
+                None => Err(RuntimeError::new(
+                    ErrorKind::Unavailable,
+                    "the runtime is not started yet",
+                )),
+            },
+        }
+    }
+
+    /// Passes on what the runtime sees, and the folder of sockets when it is another one.
+    async fn tell(&self, mut news: News) {
+        while let Some(change) = news.next().await {
+            let said = match (change, self.served.get()) {
+                (Change::Seen(observed), _) => Said::Observed(Box::new(observed)),
+                (Change::Launcher, Some(served)) => Said::Ready(served.runtime.capabilities()),
+                _ => Said::Missed,
+            };
+            self.say(Message {
+                seq: 0,
+                said: Ok(said),
+            })
+            .await;
+        }
+    }
+
+    async fn say(&self, message: Message) {
+        let folder = match &message.said {
+            Ok(Said::Ready(_)) => self.folder(),
+            _ => Ok(None),
+        };
+        let (message, folder) = match folder {
+            Ok(folder) => (message, folder),
+            Err(error) => {
+                let words = format!("open the folder of the sandboxes' sockets: {error}");
+                let said = Err(RuntimeError::new(ErrorKind::Unavailable, words));
+                (Message { said, ..message }, None)
+            }
+        };
+        let fds = folder.into_iter().map(OwnedFd::from).collect();
+        if let Err(error) = self.sender.send(&message, fds).await {
+            // Who does not listen any longer is gone, which the loop of questions sees too.
+            tracing::debug!(%error, "the server was not told");
+        }
+    }
+
+    fn folder(&self) -> io::Result<Option<File>> {
+        let sockets = self.served.get().map(|it| it.sockets.borrow().clone());
+        sockets.map(|path| open_folder(&path)).transpose()
+    }
+}
+
+/// What happens without being asked for.
+struct News {
+    seen: broadcast::Receiver<Observed>,
+    sockets: watch::Receiver<PathBuf>,
+}
+
+enum Change {
+    Seen(Observed),
+    Missed,
+    Launcher,
+}
+
+impl News {
+    fn of(served: &Served) -> Self {
+        let mut sockets = served.sockets.clone();
+        sockets.mark_unchanged();
+        Self {
+            seen: served.runtime.watch(),
+            sockets,
+        }
+    }
+
+    async fn next(&mut self) -> Option<Change> {
+        tokio::select! {
+            // A new launcher's sandboxes are told of behind its folder.
+            biased;
+            changed = self.sockets.changed() => changed.ok().map(|()| Change::Launcher),
+            observed = self.seen.recv() => match observed {
+                Ok(observed) => Some(Change::Seen(observed)),
+                Err(RecvError::Lagged(_)) => Some(Change::Missed),
+                Err(RecvError::Closed) => None,
+            },
+        }
+    }
+}
+
+/// Opens a folder for nothing but what lies in it.
+fn open_folder(path: &Path) -> io::Result<File> {
+    let flags = (OFlags::PATH | OFlags::DIRECTORY).bits();
+    File::options()
+        .read(true)
+        .custom_flags(flags.cast_signed())
+        .open(path)
+}
+
+async fn carry_out(runtime: &dyn Runtime, ask: Ask) -> Result<Said, RuntimeError> {
+    Ok(match ask {
+        Ask::Settings | Ask::Start => Said::Done,
+        Ask::Create(plan) => Said::Observed(Box::new(runtime.create(*plan).await?)),
+        Ask::Observe(id) => Said::Maybe(runtime.observe(&id).await?),
+        Ask::List => Said::All(runtime.list().await?),
+        Ask::Pause(id) => done(runtime.pause(&id).await?),
+        Ask::Resume(id) => done(runtime.resume(&id).await?),
+        Ask::Delete(id) => done(runtime.delete(&id).await?),
+        Ask::Warm(id) => done(runtime.warm(&id).await?),
+        Ask::IsBusy(id) => Said::Flag(runtime.is_busy(&id).await?),
+        Ask::Logs(id) => Said::Log(String::from_utf8_lossy(&runtime.logs(&id).await?).into_owned()),
+        Ask::Volumes => Said::Volumes(runtime.volumes().await?),
+        Ask::RemoveVolume(name) => done(runtime.remove_volume(&name).await?),
+        Ask::Snapshot(order) => Said::Snapshot(runtime.snapshot(order).await?),
+        Ask::Snapshots => Said::Snapshots(runtime.snapshots().await?),
+        Ask::DeleteSnapshot(id) => done(runtime.delete_snapshot(&id).await?),
+    })
+}
+
+fn done((): ()) -> Said {
+    Said::Done
+}
