@@ -161,7 +161,9 @@ impl Server {
 
     /// Connects to its Unix socket.
     pub(crate) fn unix(&self) -> Result<Connection> {
-        Ok(Connection::unix(&self.state.path().join("api.sock"))?)
+        Ok(Connection::unix(
+            &self.state.path().join("server/api.sock"),
+        )?)
     }
 
     /// Its `host:port` and key, for clients of their own.

@@ -45,7 +45,7 @@ class LiveServer:
     @property
     def socket(self) -> str:
         """The address of the Unix socket, which needs no key."""
-        return f"unix:{self.state}/api.sock"
+        return f"unix:{self.state}/server/api.sock"
 
     @property
     def log(self) -> Path:

@@ -38,7 +38,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
 
-socket = state / "api.sock"
+socket = state / "server/api.sock"
 socket.unlink(missing_ok=True)
 Server(str(socket), Handler).serve_forever()
 """
@@ -77,7 +77,7 @@ def test_eight_processes_at_once_start_exactly_one(state: Path) -> None:
     found = {queue.get() for _ in children}
     for child in children:
         child.join()
-    assert found == {f"unix:{state}/api.sock"}
+    assert found == {f"unix:{state}/server/api.sock"}
     assert len(starts(state)) == 1
     assert (state.stat().st_mode & 0o777, (state / "start.lock").stat().st_mode & 0o777) == (
         0o700,

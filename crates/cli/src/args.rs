@@ -99,6 +99,13 @@ pub(crate) enum Command {
     Completion(Completion),
 }
 
+impl Command {
+    /// Whether this process is a server whose keeper is another one.
+    pub(crate) fn is_kept(&self) -> bool {
+        matches!(self, Self::Serve(flags) if flags.kept)
+    }
+}
+
 /// What a sandbox is made of and what it may use.
 #[derive(Debug, Clone, Flags)]
 pub(crate) struct Sandbox {
@@ -264,6 +271,9 @@ pub(crate) struct Serve {
     /// For one user: the Unix socket only, and an end when nothing is left to do
     #[arg(long)]
     pub(crate) private: bool,
+    /// Started by a process that keeps root, over a channel on standard input
+    #[arg(long, hide = true)]
+    pub(crate) kept: bool,
 }
 
 #[derive(Debug, Flags)]

@@ -57,7 +57,7 @@ pub(crate) async fn run(args: Args, output: &Output) -> ExitCode {
         Command::Audit(flags) => ok(audit::run(global, &flags, output).await),
         Command::Snapshot(flags) => snapshot::run(global, flags, output).await,
         Command::Doctor => doctor::run(output),
-        Command::Serve(flags) => ok(serve::run(global, flags).await),
+        Command::Serve(flags) => serve::run(global, flags).await,
         Command::Completion(flags) => ok(completion::run(&flags, output)),
     };
     match done {

@@ -65,12 +65,17 @@ pub(crate) fn server_settings(
     file: Option<&Path>,
 ) -> Result<server::Loaded, server::SettingsError> {
     let mut loaded = server::Settings::load(file)?;
-    if let Some(path) = &global.state_dir {
-        // Fails only for an empty path, which the command line does not take.
-        let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    if let Some(path) = state_dir(global) {
         loaded.set_state_dir(path, "--state-dir");
     }
     Ok(loaded)
+}
+
+/// The state directory of the flag.
+pub(crate) fn state_dir(global: &Global) -> Option<PathBuf> {
+    let path = global.state_dir.as_ref()?;
+    // Fails only for an empty path, which the command line does not take.
+    Some(std::path::absolute(path).unwrap_or_else(|_| path.clone()))
 }
 
 /// The names of the variables that are set, as far as they are text.

@@ -6,6 +6,7 @@ mod args;
 mod command;
 mod config;
 mod guests;
+mod keeper;
 mod native;
 mod output;
 mod owned;
@@ -20,6 +21,14 @@ use clap::Parser;
 fn main() -> ExitCode {
     let args = args::Args::parse();
     let output = output::Output::new(args.global.json, &config::Terminal::read());
+    if args.command.is_kept()
+        && let Err(error) = keeper::renounce()
+    {
+        return output.fail(
+            &anyhow::Error::new(error).context("cannot give up rights"),
+            1,
+        );
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

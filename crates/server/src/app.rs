@@ -36,7 +36,7 @@ use listen::{Door, Listener};
 pub use live::Source;
 use live::{Live, Snapshot};
 use site::Site;
-pub use site::SiteError;
+pub use site::{SiteError, prepare};
 
 /// Files of the state directory.
 const DATABASE: &str = "barchan.db";
@@ -119,7 +119,7 @@ impl App {
         let site = Arc::new(Site::take(&dir)?);
         let (listener, address) = listen::tcp(settings).await?;
         let socket = settings.server.socket.clone();
-        let socket = socket.unwrap_or_else(|| site.path(local::API_SOCKET));
+        let socket = socket.unwrap_or_else(|| dir.join(local::API_SOCKET));
         let unix = listen::unix(&socket).await?;
         let key = keys::gate(settings, &site)?;
         keys::tell(settings, &site);

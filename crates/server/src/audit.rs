@@ -17,13 +17,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use barchan_wire::lifecycle::Time;
+use barchan_wire::local;
 
 use files::Files;
 pub use line::{Actor, Line, Outcome};
 pub use read::Reader;
 
 /// Where the files are in the state directory.
-const FOLDER: &str = "audit";
+pub(crate) const FOLDER: &str = "audit";
 /// What changed something, and who was refused. Strangers must not be able to push the first out
 /// with the second.
 const CHANGES: &str = "changes";
@@ -61,7 +62,7 @@ struct Shared {
 /// The folder of the files below a state directory.
 #[must_use]
 pub fn folder(state_dir: &Path) -> PathBuf {
-    state_dir.join(FOLDER)
+    state_dir.join(local::SERVER_FOLDER).join(FOLDER)
 }
 
 impl Audit {

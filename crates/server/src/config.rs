@@ -8,6 +8,7 @@ mod doubts;
 mod environment;
 mod finding;
 mod foreign;
+mod handed;
 mod live;
 mod load;
 mod observe;
@@ -27,6 +28,7 @@ pub use access::{Access, Audit};
 pub(crate) use check::endpoint;
 pub use finding::{Finding, Origin, SettingsError, Severity};
 pub use foreign::{Import, Line, Outcome, import};
+pub use handed::Handed;
 pub(crate) use live::merge;
 pub use load::{Loaded, Surroundings};
 pub use observe::Observe;
@@ -95,13 +97,17 @@ pub struct Server {
     #[config(default = true)]
     pub tcp: bool,
     /// The key of the API: a text, `{ file = "/path" }` or `{ env = "NAME" }`. Left out, one is
-    /// made at the first start and kept in the file `api_key` of the state directory. An empty text
-    /// asks for no key, which only loopback may do.
+    /// made at the first start and kept in the file `server/api_key` of the state directory. An
+    /// empty text asks for no key, which only loopback may do.
     #[config(env = "BARCHAN_API_KEY")]
     pub api_key: Option<SecretSetting>,
     /// The Unix socket for local programs of the same user, which need no key. Left out, it is
-    /// `api.sock` in the state directory.
+    /// `server/api.sock` in the state directory.
     pub socket: Option<PathBuf>,
+    /// The user that the server runs as when root starts it, by name or number; `root` keeps root.
+    /// Left out, it is the user `barchan` if there is one, else the number 61100, which no account
+    /// has. A small process stays root and carries out what the server asks of the runtime.
+    pub user: Option<String>,
     /// The `host[:port]` put into endpoints. Left out, it is what the caller wrote in `Host`.
     pub public_host: Option<String>,
     /// The `domain` or `domain:port` below which each port of a sandbox is a host of its own,

@@ -23,7 +23,7 @@ from barchan._calls import lifecycle
 START_S = 30.0
 LOOK_EVERY_S = 0.02
 LOG_TAIL_BYTES = 2000
-SOCKET_NAME = "api.sock"
+SOCKET_NAME = "server/api.sock"
 LOCK_NAME = "start.lock"
 LOG_NAME = "private-server.log"
 

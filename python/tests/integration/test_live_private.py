@@ -78,7 +78,7 @@ def test_it_leaves_by_itself_and_its_next_user_starts_it_again(private: LiveServ
     with (private.state / "log").open("wb") as log:
         command = [str(program()), "serve", "--private", "--config", str(settings)]
         server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-    wait((private.state / "api.sock").exists)
+    wait((private.state / "server/api.sock").exists)
     use(private)
     assert server.wait(PATIENCE_S) == 0
     wait(lambda: not private.launchers())

@@ -7,55 +7,126 @@ use anyhow::{Context, Result};
 use barchan_daemon::clock::Clock;
 use barchan_daemon::shutdown::Shutdown;
 use barchan_daemon::tasks::Tasks;
-use barchan_daemon::telemetry;
+use barchan_daemon::telemetry::{self, Level};
 use barchan_runtime::Runtime;
-use barchan_server::config::{Loaded, Settings};
+use barchan_server::config::{Loaded, Settings, SettingsError};
 use barchan_server::{App, Reloader, Source};
+use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{Global, Serve};
-use crate::{config, native};
+use crate::{config, keeper, native};
 
 /// How long a private server stays when nobody needs it, in seconds.
 const PRIVATE_IDLE_S: u64 = 300;
 /// How long the runtime's own task may take to end, in milliseconds.
 const RUNTIME_DRAIN_MS: u64 = 1_000;
 
-pub(super) async fn run(global: &Global, flags: Serve) -> Result<()> {
-    let global = global.clone();
+pub(super) async fn run(global: &Global, flags: Serve) -> Result<u8> {
+    if flags.kept {
+        return serve_kept(flags.private).await.map(|()| 0);
+    }
+    let (own, file) = (global.clone(), flags.config.clone());
+    let is_private = flags.private;
     let read = move || {
-        let mut loaded = config::server_settings(&global, flags.config.as_deref())?;
-        if flags.private {
+        let mut loaded = config::server_settings(&own, file.as_deref())?;
+        if is_private {
             make_private(&mut loaded.settings);
         }
         Ok(loaded)
     };
+    let (settings, level) = begin(read()?)?;
+    if let Some(user) = keeper::user(&settings)? {
+        return keeper::run(global, &flags, settings, level, user).await;
+    }
+    let tasks = Tasks::new();
+    let runtime = async || {
+        let (runtime, hearing) = native::start(&settings, native::Role::Server).await?;
+        tasks.spawn(hearing);
+        Ok(runtime as Arc<dyn Runtime>)
+    };
+    let served = serve(
+        &settings,
+        source(read, level),
+        runtime,
+        std::future::pending(),
+    )
+    .await;
+    tasks.drain(Duration::from_millis(RUNTIME_DRAIN_MS)).await;
+    served.map(|()| 0)
+}
+
+/// Serves as a user without rights; the process that started this one makes the sandboxes.
+async fn serve_kept(is_private: bool) -> Result<()> {
+    let (remote, hearing) = keeper::reach()?;
+    let tasks = Tasks::new();
+    let hearing = tasks.spawn(hearing);
+    let read = {
+        let (remote, here) = (Arc::clone(&remote), Handle::current());
+        move || {
+            let mut loaded = here.block_on(keeper::settings(&remote))?;
+            if is_private {
+                make_private(&mut loaded.settings);
+            }
+            Ok(loaded)
+        }
+    };
+    let first = tokio::task::block_in_place(&read)?;
+    let (settings, level) = begin(first)?;
+    let runtime = async || {
+        remote.start().await?;
+        Ok(Arc::clone(&remote) as Arc<dyn Runtime>)
+    };
+    let gone = async { drop(hearing.await) };
+    serve(&settings, source(read, level), runtime, gone).await
+}
+
+/// Logs from here on, the doubts about these settings first.
+fn begin(loaded: Loaded) -> Result<(Settings, Level)> {
     let Loaded {
         settings, warnings, ..
-    } = read()?;
+    } = loaded;
     let level = telemetry::init(&settings.log.level, settings.log.json)?;
     for warning in warnings {
         tracing::warn!("{warning}");
     }
-    let adopt = move |settings: &Settings| {
+    Ok((settings, level))
+}
+
+fn source(
+    read: impl Fn() -> Result<Loaded, SettingsError> + Send + Sync + 'static,
+    level: Level,
+) -> Source {
+    Source::new(read, move |settings: &Settings| {
         // The level was checked with the other settings.
         if let Err(error) = level.set(&settings.log.level) {
             tracing::error!(%error, "the log keeps its level");
         }
-    };
-    let tasks = Tasks::new();
-    let runtime = async |_| start_runtime(&settings, &tasks).await;
-    let source = Source::new(read, adopt);
-    let app = App::start(&settings, source, Clock::system(), runtime).await?;
+    })
+}
+
+/// Serves until it is told to stop, or what makes the sandboxes is gone.
+async fn serve(
+    settings: &Settings,
+    source: Source,
+    runtime: impl AsyncFnOnce() -> Result<Arc<dyn Runtime>>,
+    gone: impl Future<Output = ()>,
+) -> Result<()> {
+    let app = App::start(settings, source, Clock::system(), async |_| runtime().await).await?;
     announce(&app);
     let (signals, reloader) = (app.shutdown(), app.reloader());
-    let served = tokio::select! {
+    let stop = signals.clone();
+    let orphaned = async {
+        gone.await;
+        stop.begin();
+        std::future::pending().await
+    };
+    tokio::select! {
         () = app.run() => Ok(()),
+        () = orphaned => Ok(()),
         error = fail_to_listen(&signals) => Err(error),
         error = reload_on_signal(&reloader) => Err(error),
-    };
-    tasks.drain(Duration::from_millis(RUNTIME_DRAIN_MS)).await;
-    served
+    }
 }
 
 /// Reads the settings again at each SIGHUP, for ever; returns only when it cannot be heard.
@@ -70,12 +141,6 @@ async fn reload_on_signal(reloader: &Reloader) -> anyhow::Error {
         }
     }
     std::future::pending().await
-}
-
-async fn start_runtime(settings: &Settings, tasks: &Tasks) -> Result<Arc<dyn Runtime>> {
-    let (runtime, hearing) = native::start(settings, native::Role::Server).await?;
-    tasks.spawn(hearing);
-    Ok(runtime)
 }
 
 /// For one user: no port, and an end when nothing is left to do.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use barchan_wire::local;
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, OFlags};
 use tokio::net::UnixStream;
 
 /// How long a server may take until it listens, in milliseconds.
@@ -49,10 +49,17 @@ pub(super) async fn ensure(state_dir: &Path) -> Result<()> {
 /// Whether a server listens, once it is certain: one that is just starting or leaving holds its
 /// lock and listens not yet, or no longer.
 async fn is_served(state_dir: &Path, socket: &Path) -> Result<bool> {
-    let lock = open(
-        &state_dir.join(local::SERVER_LOCK),
-        OpenOptions::new().write(true),
-    )?;
+    let path = state_dir.join(local::SERVER_LOCK);
+    let mut options = OpenOptions::new();
+    // The folder is the server's, which may run as another user: no link of its is followed.
+    options
+        .write(true)
+        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+    let lock = match options.open(&path) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error).with_context(|| format!("cannot open {}", path.display())),
+    };
     for _ in 0..LOCK_MS_MAX / POLL_MS {
         if UnixStream::connect(socket).await.is_ok() {
             return Ok(true);

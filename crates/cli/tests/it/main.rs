@@ -6,6 +6,7 @@ mod chaos;
 mod fake;
 mod files;
 mod hostile;
+mod keeper;
 mod local;
 mod logs;
 mod once;

@@ -35,7 +35,7 @@ async fn rest(mut stream: UnixStream) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_killed_in_mid_command_runs_nothing_twice() {
     let mut world = World::new().await;
-    let socket = world.state().join("api.sock");
+    let socket = world.state().join("server/api.sock");
     let id = world.client().create(&request()).await.unwrap().id;
     let script = "echo x >> /tmp/runs; echo begun; while [ ! -e /tmp/go ]; do sleep 0.05; done; \
                   wc -l < /tmp/runs; exit 3";

@@ -59,7 +59,7 @@ impl Drop for User {
     fn drop(&mut self) {
         let state = self.home.path().join("state");
         let (server, launcher) = (
-            listener(&state.join("api.sock")),
+            listener(&state.join("server/api.sock")),
             listener(&state.join("jail/launcher.sock")),
         );
         if let Some(pid) = server {
@@ -242,11 +242,10 @@ fn servers(home: &Path) -> Vec<String> {
         let is_ours = text("environ")
             .split(|byte| *byte == 0)
             .any(|it| it == ours.as_bytes());
-        if is_ours
-            && text("cmdline")
-                .split(|byte| *byte == 0)
-                .any(|it| it == b"--private")
-        {
+        let command = text("cmdline");
+        let has = |flag: &[u8]| command.split(|byte| *byte == 0).any(|it| it == flag);
+        // Root's server is two processes, one of which the other started.
+        if is_ours && has(b"--private") && !has(b"--kept") {
             found.push(entry.file_name().into_string().unwrap());
         }
     }

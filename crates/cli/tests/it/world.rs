@@ -115,7 +115,7 @@ impl World {
 
     pub(crate) fn pid_of(&self, who: &str) -> Option<Pid> {
         let socket = if who == "server" {
-            "api.sock"
+            "server/api.sock"
         } else {
             "jail/launcher.sock"
         };
@@ -128,7 +128,12 @@ impl World {
             answer_ms: 20_000,
             silence_ms: 20_000,
         };
-        Client::new(Target::Unix(self.state().join("api.sock")), None, limits).unwrap()
+        Client::new(
+            Target::Unix(self.state().join("server/api.sock")),
+            None,
+            limits,
+        )
+        .unwrap()
     }
 
     async fn start(&mut self) {

@@ -4,9 +4,10 @@
 //! In memory also because a new inode on a host's ext4 without a journal costs up to 0.5 ms: it
 //! passes over all that were deleted in the last minutes.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 
@@ -24,12 +25,13 @@ const BYTES: u64 = 400 << 20;
 pub(super) struct Sockets(OwnedFd);
 
 impl Sockets {
-    /// An empty one, for this user alone.
+    /// An empty one. Whoever has a descriptor of it may connect, whatever user that is: only this
+    /// process has one, and who it or its starter hands it to.
     pub(super) fn new() -> io::Result<Self> {
         let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
             | MountAttrFlags::MOUNT_ATTR_NODEV
             | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-        mounts::in_memory("0700", BYTES, attributes).map(Self)
+        mounts::in_memory("0711", BYTES, attributes).map(Self)
     }
 
     /// Where others find it.
@@ -41,7 +43,9 @@ impl Sockets {
     /// The socket of a sandbox's daemon: made outside, so that connecting works before the daemon
     /// runs and no path of it exists inside.
     pub(super) fn listen(&self, id: &str) -> io::Result<UnixListener> {
-        let listener = UnixListener::bind(self.of(id))?;
+        let path = self.of(id);
+        let listener = UnixListener::bind(&path)?;
+        fs::set_permissions(&path, Permissions::from_mode(0o666))?;
         rustix::net::listen(&listener, BACKLOG)?;
         Ok(listener)
     }

@@ -121,6 +121,8 @@ impl Receiver {
 mod tests {
     use std::io::Read;
 
+    use tokio::task::JoinSet;
+
     use super::*;
 
     #[tokio::test]
@@ -133,7 +135,8 @@ mod tests {
             .map(|length| "x".repeat(length))
             .into();
         let sent = texts.clone();
-        let sending = tokio::spawn(async move {
+        let mut sending = JoinSet::new();
+        sending.spawn(async move {
             for text in sent {
                 let (read, write) = rustix::pipe::pipe().unwrap();
                 rustix::io::write(&write, text.len().to_string().as_bytes()).unwrap();
@@ -150,7 +153,7 @@ mod tests {
             assert_eq!(told, text.len().to_string());
             assert!(fds.is_empty());
         }
-        sending.await.unwrap();
+        sending.join_all().await;
         assert!(receiver.next::<String>().await.unwrap().is_none());
     }
 
@@ -163,12 +166,13 @@ mod tests {
         // Nobody reads yet, so that it cannot be sent to its end.
         let given_up = futures::FutureExt::now_or_never(sender.send(&long, Vec::new()));
         assert!(given_up.is_none());
-        let sending = tokio::spawn(async move { sender.send(&"short", Vec::new()).await });
+        let mut sending = JoinSet::new();
+        sending.spawn(async move { sender.send(&"short", Vec::new()).await.unwrap() });
         let (first, _) = receiver.next::<String>().await.unwrap().unwrap();
         assert!(first == long);
         let (second, _) = receiver.next::<String>().await.unwrap().unwrap();
         assert_eq!(second, "short");
-        sending.await.unwrap().unwrap();
+        sending.join_all().await;
     }
 
     #[tokio::test]

@@ -5,6 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use barchan_wire::local;
 use barchan_wire::secret::Secret;
 
 use crate::random;
@@ -57,27 +58,74 @@ pub enum SiteError {
     },
 }
 
+/// Makes a state directory and the server's folder in it, where they are missing, and gives that
+/// folder.
+///
+/// # Errors
+/// When they cannot be made, or others may write in them.
+pub fn prepare(state: &Path) -> Result<PathBuf, SiteError> {
+    let own = state.join(local::SERVER_FOLDER);
+    for dir in [state, &own] {
+        let failed = |what| {
+            let path = dir.to_owned();
+            move |source| SiteError::Io { what, path, source }
+        };
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        builder.create(dir).map_err(failed("make the directory"))?;
+        let found = dir.metadata().map_err(failed("look at the directory"))?;
+        if found.permissions().mode() & 0o022 != 0 {
+            let path = dir.to_owned();
+            return Err(SiteError::Open { path });
+        }
+    }
+    move_older(state, &own)?;
+    Ok(own)
+}
+
+/// Where these lay before the server had a folder of its own.
+const OLDER: [&str; 7] = [
+    "barchan.db-wal",
+    "barchan.db-shm",
+    "barchan.db",
+    "api_key",
+    "token_seed",
+    "link_keys",
+    "audit",
+];
+
+/// Moves what an earlier version left in the state directory. Its lock is taken meanwhile, so that
+/// nothing is moved under a server that runs.
+fn move_older(state: &Path, own: &Path) -> Result<(), SiteError> {
+    let Ok(lock) = File::open(state.join("server.lock")) else {
+        return Ok(());
+    };
+    if lock.try_lock().is_err() {
+        return Ok(());
+    }
+    for name in OLDER {
+        let (from, to) = (state.join(name), own.join(name));
+        if from.symlink_metadata().is_ok() && to.symlink_metadata().is_err() {
+            std::fs::rename(&from, &to).map_err(|source| SiteError::Io {
+                what: "move into the server's folder",
+                path: from,
+                source,
+            })?;
+        }
+    }
+    let _ = std::fs::remove_file(state.join("server.lock"));
+    Ok(())
+}
+
 impl Site {
-    /// Makes the directory if need be, and takes it.
-    pub(super) fn take(dir: &Path) -> Result<Self, SiteError> {
+    /// Makes the server's folder of a state directory if need be, and takes it.
+    pub(super) fn take(state: &Path) -> Result<Self, SiteError> {
+        let dir = &prepare(state)?;
+        let path = state.join(local::SERVER_LOCK);
         let failed = |what, path: &Path| {
             let path = path.to_owned();
             move |source| SiteError::Io { what, path, source }
         };
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(dir)
-            .map_err(failed("make the state directory", dir))?;
-        let found = dir
-            .metadata()
-            .map_err(failed("look at the state directory", dir))?;
-        if found.permissions().mode() & 0o022 != 0 {
-            return Err(SiteError::Open {
-                path: dir.to_owned(),
-            });
-        }
-        let path = dir.join("server.lock");
         let lock = OpenOptions::new()
             .read(true)
             .write(true)
@@ -96,7 +144,7 @@ impl Site {
                     holder
                 };
                 return Err(SiteError::Held {
-                    dir: dir.to_owned(),
+                    dir: state.to_owned(),
                     holder,
                 });
             }
@@ -107,10 +155,6 @@ impl Site {
             dir: dir.to_owned(),
             _lock: lock,
         })
-    }
-
-    pub(super) fn dir(&self) -> &Path {
-        &self.dir
     }
 
     /// A file or directory in it.
@@ -198,14 +242,33 @@ mod tests {
         assert_eq!(site.secret("api_key").unwrap(), first);
         assert_ne!(site.secret("other").unwrap(), first);
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode(&dir.join("api_key")), 0o600);
+        assert_eq!(mode(&site.path("api_key")), 0o600);
         assert_eq!(mode(&dir), 0o700);
-        std::fs::set_permissions(dir.join("api_key"), PermissionsExt::from_mode(0o644)).unwrap();
+        std::fs::set_permissions(site.path("api_key"), PermissionsExt::from_mode(0o644)).unwrap();
         let error = site.secret("api_key").unwrap_err().to_string();
         assert!(
             error.contains("chmod") && !error.contains(first.reveal()),
             "{error}"
         );
+    }
+
+    #[test]
+    fn what_an_earlier_version_left_is_moved_once_its_server_is_gone() {
+        let home = tempfile::tempdir().unwrap();
+        for name in ["server.lock", "barchan.db", "api_key"] {
+            let path = home.path().join(name);
+            std::fs::write(&path, name).unwrap();
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+        }
+        let running = File::open(home.path().join("server.lock")).unwrap();
+        running.try_lock().unwrap();
+        let own = prepare(home.path()).unwrap();
+        assert!(!own.join("barchan.db").exists());
+        drop(running);
+        let site = Site::take(home.path()).unwrap();
+        assert_eq!(site.secret("api_key").unwrap().reveal(), "api_key");
+        assert!(own.join("barchan.db").exists() && !home.path().join("barchan.db").exists());
+        assert!(!home.path().join("server.lock").exists());
     }
 
     #[test]

@@ -53,7 +53,7 @@ fn audit(settings: &Settings, site: &Site) -> Result<Audit, SiteError> {
     if !settings.audit.enabled {
         return Ok(Audit::default());
     }
-    let path = audit::folder(site.dir());
+    let path = site.path(audit::FOLDER);
     Audit::open(&path, make::audit_sizes(settings)).map_err(|source| SiteError::Io {
         what: "begin the audit log in",
         path,

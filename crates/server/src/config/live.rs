@@ -23,6 +23,7 @@ fixed! {
     server.tcp,
     server.socket,
     server.connections_max,
+    server.user,
     store.state_dir,
     runtime.kind,
     runtime.aliases,

@@ -58,6 +58,19 @@ impl Surroundings {
         })
     }
 
+    /// A file's text that another process read, and this process's environment.
+    pub(super) fn handed(file: Option<(PathBuf, String)>) -> Self {
+        Self {
+            file,
+            variables: environment::variables(),
+        }
+    }
+
+    /// The file and its text.
+    pub(super) fn into_file(self) -> Option<(PathBuf, String)> {
+        self.file
+    }
+
     /// A text as if it were a file, and no environment.
     #[must_use]
     pub fn text(text: &str) -> Self {

@@ -1,5 +1,7 @@
 //! Secrets of the settings: written there, or in a file or an environment variable they name.
 
+mod files;
+
 use std::fmt;
 use std::fs::{File, Metadata};
 use std::io::Read;
@@ -7,6 +9,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use barchan_wire::secret::Secret;
+pub(super) use files::{Files, given, noted};
 use serde::de::{Error, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -153,23 +156,8 @@ fn from_file(path: PathBuf) -> Result<SecretSetting, String> {
             path.display()
         ));
     }
+    let text = files::text(&path, || read(&path))?;
     let shown = path.display();
-    let failed =
-        |error: std::io::Error| format!("the secret's file {shown} cannot be read: {error}");
-    // A pipe would keep whoever opens it.
-    private(&path, &path.metadata().map_err(failed)?)?;
-    let file = File::open(&path).map_err(failed)?;
-    private(&path, &file.metadata().map_err(failed)?)?;
-    let mut bytes = Vec::new();
-    file.take(FILE_BYTES_MAX + 1)
-        .read_to_end(&mut bytes)
-        .map_err(failed)?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(format!(
-            "{shown} holds more than {FILE_BYTES_MAX} bytes: no secret is so long"
-        ));
-    }
-    let text = String::from_utf8(bytes).map_err(|_| format!("{shown} holds no text"))?;
     let line = text.strip_suffix('\n').unwrap_or(&text);
     let line = line.strip_suffix('\r').unwrap_or(line);
     if line.is_empty() {
@@ -179,6 +167,26 @@ fn from_file(path: PathBuf) -> Result<SecretSetting, String> {
         secret: Secret::new(line),
         place: Place::File(path),
     })
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    let shown = path.display();
+    let failed =
+        |error: std::io::Error| format!("the secret's file {shown} cannot be read: {error}");
+    // A pipe would keep whoever opens it.
+    private(path, &path.metadata().map_err(failed)?)?;
+    let file = File::open(path).map_err(failed)?;
+    private(path, &file.metadata().map_err(failed)?)?;
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(format!(
+            "{shown} holds more than {FILE_BYTES_MAX} bytes: no secret is so long"
+        ));
+    }
+    String::from_utf8(bytes).map_err(|_| format!("{shown} holds no text"))
 }
 
 /// Refuses what others than its owner may read, and what others than this user and root own.

@@ -52,7 +52,7 @@ async fn every_route_but_two_needs_the_key() {
 #[tokio::test]
 async fn a_key_of_the_settings_counts_and_no_file_is_made() {
     let world = World::with(&Set::settings("[server]\napi_key = \"0123456789abcdef\"\n")).await;
-    assert!(!world.state_dir().join("api_key").exists());
+    assert!(!world.state_dir().join("server/api_key").exists());
     let call = world
         .bare("GET", "/sandboxes")
         .header("open-sandbox-api-key", "0123456789abcdef");

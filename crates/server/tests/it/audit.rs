@@ -82,7 +82,7 @@ async fn each_change_has_its_line_and_no_secret_is_in_any() {
     }
     let (own, token) = (
         world.key(),
-        std::fs::read(world.state_dir().join("token_seed")).unwrap(),
+        std::fs::read(world.state_dir().join("server/token_seed")).unwrap(),
     );
     let token = String::from_utf8(token).unwrap().trim().to_owned();
     let lines = lines(&mut world).await;

@@ -179,7 +179,7 @@ async fn a_restart_of_the_host_is_told_as_such() {
     let id = world.sandbox().await;
     world.kill().await;
     world.fake.vanish(&id);
-    drop(Store::open(&world.state_dir().join("barchan.db"), "another run").unwrap());
+    drop(Store::open(&world.state_dir().join("server/barchan.db"), "another run").unwrap());
     world.start().await.unwrap();
     assert_eq!(world.state(&id).await, "Failed");
     let report = world

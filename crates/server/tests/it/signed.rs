@@ -171,7 +171,7 @@ async fn secrets_of_addresses_are_changed_by_hand() {
     let mut world = World::new().await;
     let id = world.sandbox().await;
     let address = signed(&world, &id, 8080, "&form=path").await;
-    let file = world.state_dir().join("link_keys");
+    let file = world.state_dir().join("server/link_keys");
     let old = std::fs::read_to_string(&file).unwrap();
     for (secrets, expected) in [
         (format!("{}\n{old}", "5".repeat(64)), "200"),

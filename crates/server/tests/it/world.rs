@@ -205,7 +205,7 @@ impl World {
     }
 
     pub(crate) fn key(&self) -> String {
-        let file = self.state_dir().join("api_key");
+        let file = self.state_dir().join("server/api_key");
         std::fs::read_to_string(file)
             .unwrap_or_default()
             .trim()

@@ -68,7 +68,7 @@ impl Served {
             assert!(Instant::now() < deadline, "it does not listen");
             tokio::time::sleep(Duration::from_millis(5)).await;
         };
-        let key = std::fs::read_to_string(home.path().join("state/api_key")).unwrap();
+        let key = std::fs::read_to_string(home.path().join("state/server/api_key")).unwrap();
         Self {
             home,
             server,
@@ -93,7 +93,7 @@ impl Served {
     }
 
     pub(crate) fn connect_unix(&self) -> UnixStream {
-        let stream = UnixStream::connect(self.state().join("api.sock")).unwrap();
+        let stream = UnixStream::connect(self.state().join("server/api.sock")).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream
     }
@@ -197,7 +197,7 @@ impl Served {
     }
 
     fn pid(&self) -> Pid {
-        listener(&self.home.path().join("state/api.sock")).unwrap()
+        listener(&self.home.path().join("state/server/api.sock")).unwrap()
     }
 
     /// How many descriptors the server has open.
@@ -234,7 +234,7 @@ impl Drop for Served {
             let id = sandbox["id"].as_str().unwrap_or_default();
             self.call("DELETE", &format!("/v1/sandboxes/{id}"), b"");
         }
-        let server = listener(&state.join("api.sock"));
+        let server = listener(&state.join("server/api.sock"));
         if let Some(pid) = server {
             let _ = kill_process(pid, Signal::TERM);
         }

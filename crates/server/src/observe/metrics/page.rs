@@ -18,7 +18,7 @@ word of a caller, so the number of series never grows with use.
 scrape_configs:
   - job_name: barchan
     static_configs: [{ targets: [\"127.0.0.1:8080\"] }]
-    http_headers: { OPEN-SANDBOX-API-KEY: { files: [/var/lib/barchan/api_key] } }
+    http_headers: { OPEN-SANDBOX-API-KEY: { files: [/var/lib/barchan/server/api_key] } }
 ```
 
 The same figures are sent to a collector by OTLP when `observe.otlp_endpoint` is set; see

@@ -1,0 +1,216 @@
+//! The server's other half when root starts it: this process keeps root and makes sandboxes, and
+//! the one that it starts, which strangers talk to, runs as a user without rights.
+//!
+//! They live and die together. The server's end is this process's end, with the same code; and
+//! when this one is killed, the kernel kills the server, so that whoever kills `barchan serve`
+//! kills both.
+
+mod place;
+mod user;
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use barchan_daemon::tasks::Tasks;
+use barchan_daemon::telemetry::Level;
+use barchan_runtime::remote::{self, Remote, Served};
+use barchan_runtime::{ErrorKind, RuntimeError};
+use barchan_server::config::{self as server, Handed, Settings};
+use rustix::process::Signal;
+use tokio::process::{Child, Command};
+use tokio::signal::unix::{self, SignalKind};
+
+use crate::args::{Global, Serve};
+use crate::{config, native};
+pub(crate) use user::User;
+
+/// Signals that are passed on to the server. Those of a terminal reach it by themselves as well,
+/// and it takes a second one for the first.
+struct Signals {
+    terminate: unix::Signal,
+    interrupt: unix::Signal,
+    hang_up: unix::Signal,
+}
+
+/// The user to run the server as; `None` where this process serves by itself. A user that was
+/// named is that one or an error; the usual one is gone without where it cannot reach the state
+/// directory.
+pub(crate) fn user(settings: &Settings) -> Result<Option<User>> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(None);
+    }
+    let named = settings.server.user.as_deref();
+    let Some(user) = user::find(named)? else {
+        return Ok(None);
+    };
+    let state = server::state_dir(settings);
+    let Some(barrier) = place::barrier(&state, user) else {
+        return Ok(Some(user));
+    };
+    let words = format!(
+        "user {} cannot come through {} to the state directory: run `chmod o+x {1}`, or name \
+         another directory with `store.state_dir`",
+        user.uid,
+        barrier.display()
+    );
+    match named {
+        Some(_) => bail!("server.user: {words}"),
+        None => tracing::warn!("the server keeps root, because {words}"),
+    }
+    Ok(None)
+}
+
+/// Runs the server as this user, and gives its exit code.
+pub(crate) async fn run(
+    global: &Global,
+    flags: &Serve,
+    settings: Settings,
+    level: Level,
+    user: User,
+) -> Result<u8> {
+    place::prepare(&server::state_dir(&settings), user)?;
+    let mut signals = Signals::listen().context("cannot listen for signals")?;
+    let (own, its) = remote::pair().context("cannot make a channel to the server")?;
+    let mut child = start(flags, its, user)?;
+    let tasks = Tasks::new();
+    let serving = serve(own, global, flags, settings, level, &tasks);
+    tokio::pin!(serving);
+    let mut is_served = true;
+    let status = loop {
+        tokio::select! {
+            ended = child.wait() => break ended.context("cannot watch the server")?,
+            signal = signals.next() => pass_on(&child, signal),
+            served = &mut serving, if is_served => {
+                is_served = false;
+                if let Err(error) = served {
+                    tracing::error!(%error, "the server is no longer heard");
+                    pass_on(&child, Signal::TERM);
+                }
+            }
+        }
+    };
+    Ok(code(status))
+}
+
+/// What the server does before it has threads: it gains no rights from here on, and does not
+/// outlive its keeper.
+///
+/// # Errors
+/// When the kernel refuses.
+pub(crate) fn renounce() -> io::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    rustix::thread::set_no_new_privs(true)?;
+    Ok(())
+}
+
+/// The server's end of the channel.
+///
+/// # Errors
+/// When this process was not started by a keeper.
+pub(crate) fn reach() -> Result<(Arc<Remote>, impl Future<Output = ()> + Send + use<>)> {
+    let socket = io::stdin().as_fd().try_clone_to_owned();
+    let remote = socket.and_then(Remote::new);
+    remote.context("`serve --kept` is how `barchan serve` starts itself as another user")
+}
+
+/// The settings as the keeper reads them.
+pub(crate) async fn settings(remote: &Remote) -> Result<server::Loaded, server::SettingsError> {
+    let text = remote.settings().await;
+    let text = text.map_err(|error| Handed::refused(error.message))?;
+    let handed: Handed = serde_json::from_str(&text)
+        .map_err(|_| Handed::refused("the keeper's words for the settings cannot be read"))?;
+    let mut loaded = handed.load()?;
+    // It is not root's any longer, and what makes its sandboxes is.
+    loaded.settings.limits.strict.get_or_insert(true);
+    Ok(loaded)
+}
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        Ok(Self {
+            terminate: unix::signal(SignalKind::terminate())?,
+            interrupt: unix::signal(SignalKind::interrupt())?,
+            hang_up: unix::signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next(&mut self) -> Signal {
+        tokio::select! {
+            _ = self.terminate.recv() => Signal::TERM,
+            _ = self.interrupt.recv() => Signal::INT,
+            _ = self.hang_up.recv() => Signal::HUP,
+        }
+    }
+}
+
+fn start(flags: &Serve, channel: OwnedFd, user: User) -> Result<Child> {
+    // Not by its path, which that user may not be able to walk.
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("barchan").args(["serve", "--kept"]);
+    if flags.private {
+        command.arg("--private");
+    }
+    command.uid(user.uid).gid(user.gid).stdin(channel);
+    barchan_runtime::descriptors::keep_inherited();
+    let started = command.spawn();
+    started.with_context(|| format!("cannot start the server as user {}", user.uid))
+}
+
+async fn serve(
+    channel: OwnedFd,
+    global: &Global,
+    flags: &Serve,
+    settings: Settings,
+    level: Level,
+    tasks: &Tasks,
+) -> io::Result<()> {
+    let settings = Arc::new(settings);
+    let tasks = tasks.clone();
+    let start = move || {
+        let (settings, tasks) = (Arc::clone(&settings), tasks.clone());
+        async move {
+            let started = native::start(&settings, native::Role::Server).await;
+            let (runtime, hearing) = started
+                .map_err(|error| RuntimeError::new(ErrorKind::Unavailable, format!("{error:#}")))?;
+            tasks.spawn(hearing);
+            let sockets = runtime.sockets();
+            Ok(Served { runtime, sockets })
+        }
+    };
+    let (global, file) = (global.clone(), flags.config.clone());
+    let read = move || {
+        let handed = Handed::read(file.as_deref(), |loaded| state_dir(&global, loaded, &level));
+        let handed = handed.map_err(|error| error.to_string())?;
+        serde_json::to_string(&handed).map_err(|error| error.to_string())
+    };
+    remote::serve(channel, start, read).await
+}
+
+/// The state directory of settings that were read again, whose level of logs holds here as well.
+fn state_dir(global: &Global, loaded: &server::Loaded, level: &Level) -> PathBuf {
+    if let Err(error) = level.set(&loaded.settings.log.level) {
+        tracing::error!(%error, "the log keeps its level");
+    }
+    config::state_dir(global).unwrap_or_else(|| server::state_dir(&loaded.settings))
+}
+
+fn pass_on(child: &Child, signal: Signal) {
+    let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
+    let pid = pid.and_then(rustix::process::Pid::from_raw);
+    // It was not waited for yet, so that its number is nobody else's.
+    if let Some(pid) = pid {
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+}
+
+/// The exit code that stands for an end, as shells have it.
+fn code(status: ExitStatus) -> u8 {
+    let by_signal = status.signal().map(|signal| 128 + signal);
+    let code = status.code().or(by_signal).unwrap_or(1);
+    u8::try_from(code).unwrap_or(1)
+}
