@@ -22,6 +22,7 @@ pub mod schedule;
 pub mod snapshot;
 pub mod time;
 pub mod volume;
+mod word;
 
 pub use access::{
     CreateKey, CreateTenant, KeyList, KeyReport, NewKey, Quota, Rate, Role, RotateKey, TenantList,

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use super::errors::Refusal;
-use super::identity::Identity;
+use super::identity::{Beside, Identity};
 use crate::access::{Found, Keys};
 
 /// Where keys for the API's own routes come. Behind the proxy the alias may be for the program
@@ -117,11 +117,11 @@ impl Gate {
         let unknown = match self.identify(headers, now, &[API_KEY]) {
             // The token alone would do, so a tenant's key beside it takes nothing away.
             Ok(identity) if identity.tenant().is_some() && shows_token() => {
-                return Ok(Identity::Token);
+                return Ok(Identity::Token(Beside::of(Some(identity))));
             }
             Ok(identity) => return Ok(identity),
             Err(unknown) if !shows_token() => unknown,
-            Err(_) => return Ok(Identity::Token),
+            Err(_) => return Ok(Identity::Token(Beside::default())),
         };
         if unknown.code() == code::API_KEY_EXPIRED {
             return Err(unknown);

@@ -27,10 +27,15 @@ pub(crate) enum Identity {
     /// Whoever has one of the keys.
     Holder(Holder),
     /// Whoever has a sandbox's token.
-    Token,
+    Token(Beside),
     /// Whoever has a signed address, or the cookie that it was exchanged for.
-    Signature,
+    Signature(Beside),
 }
+
+/// Whose key came along with a credential of the sandbox, if a good one did. It opens nothing more;
+/// it says who asks, and its rate holds.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Beside(Option<Box<Identity>>);
 
 /// How many requests keys may make, as far as nothing else is said of one.
 #[derive(Debug, Clone, Copy, Default)]
@@ -56,7 +61,33 @@ pub(crate) struct Tenancy {
 #[derive(Debug, Default)]
 pub(crate) struct OperatorPace(Mutex<Bucket>);
 
+impl Beside {
+    /// What a check of a request's keys came to. Who shows none is nobody in particular.
+    pub(super) fn of(shown: Option<Identity>) -> Self {
+        let has_key =
+            |shown: &Identity| matches!(shown, Identity::Holder(_) | Identity::Operator(_));
+        Self(shown.filter(has_key).map(Box::new))
+    }
+}
+
 impl Identity {
+    /// Who that is by the key, when one came along with something else that opened.
+    fn by_key(&self) -> &Self {
+        match self {
+            Self::Token(Beside(Some(key))) | Self::Signature(Beside(Some(key))) => key,
+            other => other,
+        }
+    }
+
+    /// The same by how they came: over the Unix socket no key is asked for, so the settings' key says
+    /// nothing there.
+    pub(super) fn over(self, peer: &Peer) -> Self {
+        match self {
+            Self::Anyone | Self::Operator(_) if peer.is_trusted => Self::Local(peer.uid),
+            identity => identity,
+        }
+    }
+
     /// The tenant whose things alone are to be seen.
     pub(super) fn tenant(&self) -> Option<&Arc<Tenant>> {
         match self {
@@ -71,26 +102,27 @@ impl Identity {
             Self::Holder(holder) => access.keys().holds(holder, now),
             Self::Operator(mark) => access.operator() == Some(*mark),
             Self::Anyone => access.operator().is_none(),
-            Self::Nobody | Self::Local(_) | Self::Token | Self::Signature => true,
+            Self::Nobody | Self::Local(_) | Self::Token(_) | Self::Signature(_) => true,
         }
     }
 
-    /// As the audit log shows it.
+    /// As the audit log shows it: whose key it was, if there was one.
     pub(super) fn actor(&self) -> Actor {
-        let kind = match self {
+        let shown = self.by_key();
+        let kind = match shown {
             Self::Nobody => "nobody",
             Self::Anyone => "open",
             Self::Operator(_) => "settings_key",
             Self::Local(_) => "socket",
             Self::Holder(_) => "key",
-            Self::Token => "token",
-            Self::Signature => "signature",
+            Self::Token(_) => "token",
+            Self::Signature(_) => "signature",
         };
         let mut actor = Actor {
             kind: kind.to_owned(),
             ..Actor::default()
         };
-        match self {
+        match shown {
             Self::Local(uid) => actor.uid = *uid,
             Self::Holder(holder) => {
                 actor.key = Some(holder.id().to_owned());
@@ -114,13 +146,7 @@ impl Api {
             }
             Err(refusal) => Err(self.strangers.answer(peer, &self.clock, refusal)),
         }
-        .map(|identity| match identity {
-            // No key is asked for there, whatever was sent.
-            Identity::Anyone | Identity::Operator(_) if peer.is_trusted => {
-                Identity::Local(peer.uid)
-            }
-            identity => identity,
-        })
+        .map(|identity| identity.over(peer))
     }
 
     /// Counts a request of somebody, unless it is one too many.
@@ -129,7 +155,7 @@ impl Api {
         let Tenancy {
             rates, operator, ..
         } = &self.tenancy;
-        let (rate, taken): (_, &dyn Fn(Rate) -> Result<(), Duration>) = match identity {
+        let (rate, taken): (_, &dyn Fn(Rate) -> Result<(), Duration>) = match identity.by_key() {
             Identity::Holder(holder) => {
                 let rate = match holder.tenant() {
                     Some(tenant) => tenant.terms.rate.or(rates.tenant),

@@ -4,6 +4,7 @@
 
 mod access;
 mod audit;
+mod beside;
 mod browser;
 mod collector;
 mod create;

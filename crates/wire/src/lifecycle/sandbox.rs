@@ -1,13 +1,13 @@
 //! Pure. What a caller is told of sandboxes.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use super::create::{Image, Platform};
 use super::pool::Allocation;
 use super::time::Time;
+use super::word::words;
 use crate::id::SandboxId;
 
 /// A sandbox as `GET` and lists show it. Absent fields are left out, never null.
@@ -88,65 +88,21 @@ pub struct Status {
     pub last_transition_at: Option<Time>,
 }
 
-/// The states a caller may see. A reader must bear words that it does not know.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "String", into = "String")]
-pub enum State {
-    /// It is being made.
-    Pending,
-    /// It runs.
-    Running,
-    /// All its processes are stopped.
-    Paused,
-    /// It is being removed.
-    Stopping,
-    /// It ended as it should.
-    Terminated,
-    /// It ended as it should not.
-    Failed,
-    /// A state of another server.
-    Other(String),
-}
-
-impl State {
-    /// The word on the wire.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::Pending => "Pending",
-            Self::Running => "Running",
-            Self::Paused => "Paused",
-            Self::Stopping => "Stopping",
-            Self::Terminated => "Terminated",
-            Self::Failed => "Failed",
-            Self::Other(word) => word,
-        }
-    }
-}
-
-impl From<String> for State {
-    fn from(word: String) -> Self {
-        match word.as_str() {
-            "Pending" => Self::Pending,
-            "Running" => Self::Running,
-            "Paused" => Self::Paused,
-            "Stopping" => Self::Stopping,
-            "Terminated" => Self::Terminated,
-            "Failed" => Self::Failed,
-            _ => Self::Other(word),
-        }
-    }
-}
-
-impl From<State> for String {
-    fn from(state: State) -> Self {
-        state.as_str().to_owned()
-    }
-}
-
-impl fmt::Display for State {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.as_str())
+words! {
+    /// The states a caller may see. A reader must bear words that it does not know.
+    State {
+        /// It is being made.
+        Pending,
+        /// It runs.
+        Running,
+        /// All its processes are stopped.
+        Paused,
+        /// It is being removed.
+        Stopping,
+        /// It ended as it should.
+        Terminated,
+        /// It ended as it should not.
+        Failed,
     }
 }
 

@@ -1,7 +1,5 @@
 //! Pure. Snapshots: what a caller asks for and is told.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -10,6 +8,7 @@ use super::lax::Need::May;
 use super::lax::Reader;
 use super::sandbox::Pagination;
 use super::time::Time;
+use super::word::words;
 use crate::id::{SandboxId, SnapshotId};
 
 /// Longest name of a snapshot, in bytes.
@@ -81,57 +80,17 @@ pub struct SnapshotStatus {
     pub last_transition_at: Option<Time>,
 }
 
-/// The states a caller may see. A reader must bear words that it does not know.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "String", into = "String")]
-pub enum SnapshotState {
-    /// It is being taken.
-    Creating,
-    /// Sandboxes can be made of it.
-    Ready,
-    /// Nothing came of it.
-    Failed,
-    /// It is being removed.
-    Deleting,
-    /// A state of another server.
-    Other(String),
-}
-
-impl SnapshotState {
-    /// The word on the wire.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::Creating => "Creating",
-            Self::Ready => "Ready",
-            Self::Failed => "Failed",
-            Self::Deleting => "Deleting",
-            Self::Other(word) => word,
-        }
-    }
-}
-
-impl From<String> for SnapshotState {
-    fn from(word: String) -> Self {
-        match word.as_str() {
-            "Creating" => Self::Creating,
-            "Ready" => Self::Ready,
-            "Failed" => Self::Failed,
-            "Deleting" => Self::Deleting,
-            _ => Self::Other(word),
-        }
-    }
-}
-
-impl From<SnapshotState> for String {
-    fn from(state: SnapshotState) -> Self {
-        state.as_str().to_owned()
-    }
-}
-
-impl fmt::Display for SnapshotState {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.as_str())
+words! {
+    /// The states a caller may see. A reader must bear words that it does not know.
+    SnapshotState {
+        /// It is being taken.
+        Creating,
+        /// Sandboxes can be made of it.
+        Ready,
+        /// Nothing came of it.
+        Failed,
+        /// It is being removed.
+        Deleting,
     }
 }
 

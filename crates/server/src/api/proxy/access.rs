@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use super::target::{Form, Signature, Target};
 use super::{cookies, headers};
 use crate::api::errors::Refusal;
-use crate::api::identity::Identity;
+use crate::api::identity::{Beside, Identity};
 use crate::api::links::{Port, Purpose, Rejected};
 use crate::api::reply::{self, Body};
 use crate::api::{Api, Peer};
@@ -41,7 +41,7 @@ impl Api {
             _ if let Err(wrong) = self.gate.check_secure_access(headers, id) => Err(wrong),
             (Some(signature), Some(port)) => {
                 match self.admit_signed(port, signature, target, request) {
-                    Ok(pass) => Ok((pass, Identity::Signature)),
+                    Ok(pass) => Ok((pass, self.by_signature(peer, headers))),
                     // A signature that is none may come with the key.
                     Err(refusal) => self.known(peer, headers, id).map_err(|_| refusal),
                 }
@@ -64,7 +64,14 @@ impl Api {
             }
             known => known,
         };
-        known.map(|identity| (Pass::On, identity))
+        known.map(|identity| (Pass::On, identity.over(peer)))
+    }
+
+    /// Whoever has a signed address or its cookie, and perhaps a key as well.
+    fn by_signature(&self, peer: &Peer, headers: &HeaderMap) -> Identity {
+        let shown = self.gate.identify(headers, self.moment(), &[API_KEY]);
+        let shown = shown.ok().map(|shown| shown.over(peer));
+        Identity::Signature(Beside::of(shown))
     }
 
     fn admit_signed<B>(
@@ -111,7 +118,7 @@ impl Api {
                     let message = "pages of other origins may open this one, and not use it";
                     return Err(Refusal::new(403, code::ORIGIN_NOT_ALLOWED, message));
                 }
-                Ok(_) => return Ok((Pass::On, Identity::Signature)),
+                Ok(_) => return Ok((Pass::On, self.by_signature(peer, request.headers()))),
                 Err(Rejected::Expired) => refusal = rejected(Rejected::Expired),
                 Err(Rejected::Forged) => {}
             }
