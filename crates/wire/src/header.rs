@@ -29,8 +29,12 @@ pub const FILE_MODE: &str = "x-file-mode";
 pub const FILE_MODIFIED: &str = "x-file-modified";
 /// Where an upload goes on: how many bytes of it have arrived.
 pub const UPLOAD_OFFSET: &str = "upload-offset";
-/// On the daemon's own answer for a port of its sandbox that nothing listens on.
+/// On the daemon's own answer for a port of its sandbox: why there is none of a program's.
 pub const GATEWAY: &str = "x-barchan-gateway";
+/// There: nothing listens on the port.
+pub const GATEWAY_REFUSED: &str = "refused";
+/// There: what listens broke off or answered no HTTP.
+pub const GATEWAY_BROKEN: &str = "broken";
 /// Next cursor of the log of a background run in an isolated session: a byte offset.
 pub const ISOLATED_TAIL_CURSOR: &str = "execd-isolated-tail-cursor";
 /// From the server to the daemon, as `Upgrade` of a request for a port: bytes as they come.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -73,3 +74,16 @@ def daemon_with_kernels(
 ) -> Iterator[httpx.Client]:
     with way_in(lifecycle, made_sandbox_with_kernels, request.param) as client:
         yield client
+
+
+@pytest.fixture
+def plain_logs(tmp_path: Path) -> dict[str, str]:
+    """Variables with which the program logs without `rich`.
+
+    The client raises some errors as their own cause, and `rich` follows causes without end: a tool
+    that fails like this would never answer, whatever the server said. Without it the program falls
+    back to the log of the standard library.
+    """
+    (tmp_path / "rich.py").write_text("raise ImportError\n")
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {"PYTHONPATH": path}

@@ -254,6 +254,8 @@ OPEN = [
 ]
 EVENT = {"eventType": "sandbox.create", "createDurationMs": 12, "success": True}
 EVENTS = [
+    Row("GET /metrics", "/metrics", 200, look=lambda it: "# TYPE barchan_" in it.text),
+    Row("GET /metrics", "/metrics", 401, "INVALID_API_KEY", headers={KEY: "wrong"}),
     Row("POST /v1/metrics/events", "/v1/metrics/events", 204, body=EVENT, look=nothing),
     Row("POST /v1/metrics/events", "/v1/metrics/events", 422, body={}),
     Row("POST /v1/metrics/events", "/metrics/events", 404, "NOT_FOUND", body=EVENT),

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 import pytest
 
-from conformance import lifecycle_rows, sandbox_rows, snapshot_rows
+from conformance import (
+    create_rows,
+    filter_rows,
+    lifecycle_rows,
+    reach,
+    sandbox_rows,
+    snapshot_rows,
+    state_rows,
+)
 from conformance.rows import Row, assert_error, check
 from conformance.world import KEY, TOKEN, Lifecycle, LifecycleWorld, as_stranger
 
@@ -18,38 +29,22 @@ MOUNTED = [
     *lifecycle_rows.REFUSED,
     *lifecycle_rows.POOLS,
     *snapshot_rows.SNAPSHOTS,
+    *state_rows.STATE_ROWS,
+    *filter_rows.FILTER_ROWS,
+    *create_rows.CREATE_ROWS,
 ]
 PLAIN = [*lifecycle_rows.OPEN, *lifecycle_rows.EVENTS, *lifecycle_rows.OTHERS]
-ROUTES = {
-    "POST /sandboxes",
-    "GET /sandboxes",
-    "GET /sandboxes/{id}",
-    "DELETE /sandboxes/{id}",
-    "PATCH /sandboxes/{id}/metadata",
-    "POST /sandboxes/{id}/pause",
-    "POST /sandboxes/{id}/resume",
-    "POST /sandboxes/{id}/renew-expiration",
-    "GET /sandboxes/{id}/endpoints/{port}",
-    "GET /sandboxes/{id}/diagnostics/logs",
-    "GET /sandboxes/{id}/diagnostics/events",
-    "GET /sandboxes/{id}/diagnostics/inspect",
-    "GET /sandboxes/{id}/diagnostics/summary",
-    "ANY /sandboxes/{id}/proxy/{port}",
-    "POST /v1/metrics/events",
-    "POST /pools",
-    "GET /pools",
-    "GET /pools/{name}",
-    "PUT /pools/{name}",
-    "DELETE /pools/{name}",
-    "POST /sandboxes/{id}/snapshots",
-    "GET /snapshots",
-    "GET /snapshots/{id}",
-    "DELETE /snapshots/{id}",
-}
+# Not of the API itself: what is answered is up to the programs in the sandbox.
+PROXY = "ANY /sandboxes/{}/proxy/{}"
+# Clients know these, and this server has only refusals for them.
 REFUSED = {
-    *(f"{method} /sandboxes/{{id}}/networkpolicy" for method in ("GET", "PUT", "PATCH", "DELETE")),
-    *("POST /templates", "GET /templates", "GET /templates/{id}", "DELETE /templates/{id}"),
+    *(f"{method} /sandboxes/{{}}/networkpolicy" for method in ("GET", "PUT", "PATCH", "DELETE")),
+    *("POST /templates", "GET /templates", "GET /templates/{}", "DELETE /templates/{}"),
 }
+# A request for these has nothing in it that could be wrong.
+SIMPLE = {"GET /pools", "GET /health", "GET /version", "GET /openapi.json"}
+# Any text is a good filter of these names; one that fits nothing finds nothing.
+ANY_TEXT = {"state", "sandboxId", "name"}
 
 
 @pytest.fixture
@@ -84,27 +79,58 @@ def test_row_as_it_stands(world: LifecycleWorld, row: Row) -> None:
     check(row, ask(world, row), world)
 
 
-def test_every_route_is_asked_well_and_badly() -> None:
-    rows = [*MOUNTED, *PLAIN]
-    without_key = {row.route for row in lifecycle_rows.OPEN}
-    assert {row.route for row in rows if row.status < 300} - without_key == ROUTES
-    # A list of pools has nothing that could be wrong.
-    assert {row.route for row in rows if row.status >= 400} >= ROUTES - {"GET /pools"}
-    assert {row.route for row in rows if row.status in (501, 502)} >= REFUSED
+def plain(route: str) -> str:
+    """A route without the names of its variable parts and without `/v1`."""
+    method, path = route.split(" ", 1)
+    return f"{method} {re.sub('{.*?}', '{}', path).removeprefix('/v1')}"
+
+
+def asked(may: Callable[[int], bool]) -> dict[str, set[str]]:
+    """The routes of the rows that are answered with such a status, with the parameters of their
+    queries."""
+    found = defaultdict[str, set[str]](set)
+    for row in (*MOUNTED, *PLAIN):
+        if may(row.status) and "(" not in row.route:
+            query = urlsplit(row.path.replace("{", "").replace("}", "")).query
+            names = {name for name, _ in parse_qsl(query, keep_blank_values=True)}
+            found[plain(row.route)] |= names
+    return found
+
+
+def test_every_route_is_asked_well_and_badly_with_every_parameter(lifecycle: Lifecycle) -> None:
+    described = lifecycle.client.get("/openapi.json").json()["paths"]
+    served = {
+        plain(f"{method.upper()} {path}"): {
+            one["name"] for one in operation.get("parameters", []) if one["in"] == "query"
+        }
+        for path, operations in described.items()
+        for method, operation in operations.items()
+        if method in reach.METHODS and not path.startswith("/x/")
+    }
+    well, badly = asked(lambda status: status < 300), asked(lambda status: status >= 400)
+    assert set(well) == set(served) - REFUSED | {PROXY}
+    assert set(badly) - {"HEAD /sandboxes/{}/proxy/{}", "OPTIONS /sandboxes/{}/proxy/{}"} == (
+        set(served) - SIMPLE | {PROXY}
+    )
+    never_well = {route: names - well[route] for route, names in served.items()}
+    assert not {route: names for route, names in never_well.items() if names}
+    never_badly = {route: names - badly[route] - ANY_TEXT for route, names in served.items()}
+    assert not {route: names for route, names in never_badly.items() if names}
 
 
 KEYED = sorted(
-    {(row.method, row.path.split("?")[0]) for row in MOUNTED if "/proxy/" not in row.path}
+    {
+        (row.method, row.path.split("?")[0].format_map(defaultdict(lambda: "x")))
+        for row in MOUNTED
+        if "/proxy/" not in row.path
+    }
 )
 
 
 @pytest.mark.parametrize(("method", "path"), KEYED, ids=lambda it: it)
 def test_nobody_gets_in_without_the_key(lifecycle: Lifecycle, method: str, path: str) -> None:
-    words = dict.fromkeys(
-        ("sandbox", "eternal", "paused", "ended", "nobody", "pool", "snapshot"), "x"
-    )
     for mount in ("/v1", ""):
-        url = mount + path.format_map(words)
+        url = mount + path
         for headers, code in (
             ({}, "MISSING_API_KEY"),
             ({TOKEN: lifecycle.server.api_key}, "MISSING_API_KEY"),

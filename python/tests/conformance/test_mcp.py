@@ -35,6 +35,14 @@ class Tools:
         assert not failed(answer), f"{name}: {text}"
         return json.loads(text) if text else None
 
+    async def refusal(self, name: str, **arguments: Any) -> None:
+        """A tool that does not do what it is asked for."""
+        if self.sandbox and name not in ("sandbox_create", "sandbox_list"):
+            arguments.setdefault("sandbox_id", self.sandbox)
+        async with asyncio.timeout(ANSWER_S):
+            answer = await self.session.call_tool(name, arguments)
+        assert failed(answer), (name, arguments, answer)
+
 
 def failed(answer: Any) -> bool:
     """Whether a tool says that it failed; the field has had two spellings."""
@@ -117,19 +125,6 @@ async def test_sandboxes_are_listed(server: LiveServer) -> None:
         assert not failed(listed)
 
 
-@pytest.fixture
-def plain_logs(tmp_path: Path) -> dict[str, str]:
-    """Variables with which the program logs without `rich`.
-
-    The client raises some errors as their own cause, and `rich` follows causes without end: a tool
-    that fails like this would never answer, whatever the server said. Without it the program falls
-    back to the log of the standard library.
-    """
-    (tmp_path / "rich.py").write_text("raise ImportError\n")
-    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return {"PYTHONPATH": path}
-
-
 NOBODY = {"sandbox_id": "00000000-0000-0000-0000-000000000000"}
 # Tools that fail, before and behind the start of a sandbox.
 STRAY: list[tuple[str, dict[str, Any]]] = [
@@ -160,20 +155,14 @@ INSIDE: list[tuple[str, dict[str, Any]]] = [
 ANSWER_S = 10.0
 
 
-async def refusal(call: Tools, name: str, arguments: dict[str, Any]) -> None:
-    async with asyncio.timeout(ANSWER_S):
-        answer = await call.session.call_tool(name, arguments)
-    assert failed(answer), (name, arguments, answer)
-
-
 async def test_refusals_are_answers(server: LiveServer, plain_logs: dict[str, str]) -> None:
     async with tools(server, **plain_logs) as call:
         for name, arguments in STRAY:
-            await refusal(call, name, arguments)
+            await call.refusal(name, **arguments)
         made = await call("sandbox_create", image="host", entrypoint=["tail", "-f", "/dev/null"])
         call.sandbox = made["sandbox_id"]
         for name, arguments in INSIDE:
-            await refusal(call, name, {"sandbox_id": call.sandbox, **arguments})
+            await call.refusal(name, **arguments)
         # The program goes on, and so does the sandbox.
         assert (await call("file_write", path="/tmp/on", content="on"))["status"] == "written"
         await call("sandbox_kill")

@@ -84,17 +84,22 @@ class LifecycleWorld(dict[str, str]):
             case "eternal":
                 return self.create(timeout=None)
             case "paused":
-                made = self.create()
-                path = f"/v1/sandboxes/{made}/pause"
-                answer = self.lifecycle.client.post(path, headers=self.lifecycle.key)
-                assert answer.status_code == 202, answer.text
-                return made
+                return self.paused()
             case "ended":
-                made = self.create(entrypoint=["true"])
-                until("it ended", lambda: self.state(made) == "Terminated")
+                return self.over("true", "Terminated")
+            case "failed":
+                return self.over("false", "Failed")
+            case "gone":
+                made = self.create()
+                self.lifecycle.delete(made)
                 return made
             case "nobody":
                 return str(uuid.uuid4())
+        return self.other(word)
+
+    def other(self, word: str) -> str:
+        """What is no sandbox."""
+        match word:
             case "new_pool":
                 self.pools.append(f"pool-{uuid.uuid4()}")
                 return self.pools[-1]
@@ -103,6 +108,19 @@ class LifecycleWorld(dict[str, str]):
             case "snapshot":
                 return self.snapshot()
         raise KeyError(word)
+
+    def paused(self) -> str:
+        made = self.create()
+        path = f"/v1/sandboxes/{made}/pause"
+        answer = self.lifecycle.client.post(path, headers=self.lifecycle.key)
+        assert answer.status_code == 202, answer.text
+        return made
+
+    def over(self, program: str, state: str) -> str:
+        """A sandbox whose program has ended."""
+        made = self.create(entrypoint=[program])
+        until("it ended", lambda: self.state(made) == state)
+        return made
 
     def pool(self, **capacity: int) -> str:
         """A pool; without numbers none of its sandboxes stands ready."""

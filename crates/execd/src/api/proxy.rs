@@ -22,7 +22,7 @@ use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
 
-use barchan_wire::header::{GATEWAY, TUNNEL};
+use barchan_wire::header::{GATEWAY, GATEWAY_BROKEN, GATEWAY_REFUSED, TUNNEL};
 
 use super::answer::{Answer, Body, typed};
 use crate::limits::LISTENER_MS;
@@ -35,13 +35,11 @@ const RETRY: Duration = Duration::from_millis(25);
 /// Passes a request for `/proxy/{port}/…` on.
 pub(super) async fn pass(port: &str, mut request: Request<Payload>) -> Answer {
     let Some(port) = port.parse().ok().filter(|port: &u16| *port > 0) else {
-        return bad_gateway("the port is no number from 1 to 65535");
+        return bad_gateway(GATEWAY_REFUSED, "the port is no number from 1 to 65535");
     };
     let Some(connection) = connect(port).await else {
-        let mut answer = bad_gateway(&format!("nothing listens on port {port} of this sandbox"));
-        let refused = HeaderValue::from_static("refused");
-        answer.headers_mut().insert(GATEWAY, refused);
-        return answer;
+        let why = format!("nothing listens on port {port} of this sandbox");
+        return bad_gateway(GATEWAY_REFUSED, &why);
     };
     if upgrade_of(request.headers()).is_some_and(|protocol| protocol == TUNNEL) {
         return tunnel(connection, hyper::upgrade::on(&mut request));
@@ -49,7 +47,10 @@ pub(super) async fn pass(port: &str, mut request: Request<Payload>) -> Answer {
     *request.uri_mut() = behind_port(request.uri());
     match exchange(connection, request).await {
         Ok(answer) => answer,
-        Err(error) => bad_gateway(&format!("port {port} does not answer as HTTP: {error}")),
+        Err(error) => {
+            let why = format!("port {port} does not answer as HTTP: {error}");
+            bad_gateway(GATEWAY_BROKEN, &why)
+        }
     }
 }
 
@@ -110,12 +111,13 @@ pub(super) async fn exchange(
     let protocol = answer.headers().get(UPGRADE).cloned().filter(|_| switched);
     let program = hyper::upgrade::on(&mut answer);
     remove_hop_headers(answer.headers_mut());
+    // Only this daemon says that no program answered.
+    answer.headers_mut().remove(GATEWAY);
     let mut answer: Response<Body> = answer.map(Body::Passed);
     if switched {
         let (Some(caller), Some(protocol)) = (caller, protocol) else {
-            return Ok(bad_gateway(
-                "the program changed the protocol without being asked",
-            ));
+            let why = "the program changed the protocol without being asked";
+            return Ok(bad_gateway(GATEWAY_BROKEN, why));
         };
         set_upgrade(answer.headers_mut(), protocol);
         *answer.body_mut() = Body::Whole(bytes::Bytes::new());
@@ -187,10 +189,13 @@ fn behind_port(uri: &Uri) -> Uri {
     path.parse().unwrap_or_default()
 }
 
-fn bad_gateway(why: &str) -> Answer {
+/// The daemon's own answer in the place of a program's; `kind` is what the header [`GATEWAY`] says.
+fn bad_gateway(kind: &'static str, why: &str) -> Answer {
     let text = format!("Bad Gateway: {why}\n");
     let mut answer = typed("text/plain; charset=utf-8", Body::Whole(text.into()));
     *answer.status_mut() = StatusCode::BAD_GATEWAY;
+    let kind = HeaderValue::from_static(kind);
+    answer.headers_mut().insert(GATEWAY, kind);
     answer
 }
 

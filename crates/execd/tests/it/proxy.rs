@@ -270,9 +270,25 @@ fn a_port_without_a_program_is_a_bad_gateway() {
     for port in ["abc", "0", "70000", "-1", ""] {
         assert_eq!(world.get(&format!("/proxy/{port}/")).status, 502, "{port}");
     }
-    let (port, server) = program(|mut connection| connection.write_all(b"SSH-2.0-x\r\n").unwrap());
-    assert_eq!(world.get(&format!("/proxy/{port}/")).status, 502);
-    server.join().unwrap();
+    for (said, kind) in [
+        (b"SSH-2.0-x\r\n".as_slice(), Some("broken")),
+        (b"", Some("broken")),
+        (
+            b"HTTP/1.1 502 x\r\nX-Barchan-Gateway: refused\r\nContent-Length: 0\r\n\r\n",
+            None,
+        ),
+    ] {
+        let (port, server) = program(move |mut connection| {
+            read_head(&mut BufReader::new(connection.try_clone().unwrap()));
+            connection.write_all(said).unwrap();
+        });
+        let answer = world.get(&format!("/proxy/{port}/"));
+        assert_eq!(
+            (answer.status, answer.header("x-barchan-gateway")),
+            (502, kind)
+        );
+        server.join().unwrap();
+    }
 }
 
 #[test]

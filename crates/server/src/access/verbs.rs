@@ -306,3 +306,15 @@ fn room(what: &'static str, count: usize, max: usize) -> Result<(), AccessError>
         false => Err(AccessError::TooMany { what, count }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_room_up_to_the_most() {
+        for (count, is_fine) in [(0, true), (9, true), (10, false), (11, false)] {
+            assert_eq!(room("keys", count, 10).is_ok(), is_fine, "{count}");
+        }
+    }
+}

@@ -71,3 +71,17 @@ impl From<AccessError> for Refusal {
         Self::new(status, code, error.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_there_may_be_is_refused_as_such() {
+        let (what, count) = ("keys", 10_000);
+        let refusal = Refusal::from(AccessError::TooMany { what, count });
+        let told = format!("{} {}", refusal.status(), refusal.code());
+        assert_eq!(told, "409 ACCESS_LIMIT_REACHED");
+        assert!(refusal.message().contains("10000 keys"));
+    }
+}

@@ -199,3 +199,29 @@ fn reused() -> Refusal {
     let message = "this Idempotency-Key was used for another request; use a new one for each";
     Refusal::new(422, code::IDEMPOTENCY_KEY_REUSED, message)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_of_a_command_is_said() {
+        let ended = |body: Option<&[u8]>| Outcome {
+            status: 200,
+            kind: "text/event-stream".to_owned(),
+            body: body.map(<[u8]>::to_vec),
+            is_whole: true,
+        };
+        for (before, expected) in [
+            (Some(ended(Some(b"all of it"))), "200 "),
+            (Some(ended(None)), "410 COMMAND_RESULT_EXPIRED"),
+            (None, "409 COMMAND_OUTCOME_UNKNOWN"),
+        ] {
+            let said = match last_word(before) {
+                Ok(answer) => format!("{} ", answer.status().as_u16()),
+                Err(refusal) => format!("{} {}", refusal.status(), refusal.code()),
+            };
+            assert_eq!(said, expected);
+        }
+    }
+}

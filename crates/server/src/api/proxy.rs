@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use barchan_daemon::payload::Payload;
 use barchan_runtime::{EXECD_PORT, Upstream};
-use barchan_wire::header::{ACCESS_RENEW, GATEWAY};
+use barchan_wire::header::{ACCESS_RENEW, GATEWAY, GATEWAY_REFUSED};
 use barchan_wire::id::SandboxId;
 use barchan_wire::lifecycle::code;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
@@ -161,9 +161,7 @@ impl Api {
             Ok(begun) => begun,
             Err(refusal) => return Err(self.explain(&way.id, refusal).await),
         };
-        if way.port != EXECD_PORT && response.headers().contains_key(GATEWAY) {
-            return Err(nobody_listens(way.port));
-        }
+        no_program(way.port, response.headers())?;
         if let Some(client) = client {
             if response.status() == StatusCode::SWITCHING_PROTOCOLS {
                 return splice::begin(self, peer, client, response, link, in_use);
@@ -245,9 +243,20 @@ fn check_method(target: &Target, method: &Method) -> Result<(), Refusal> {
     }
 }
 
-fn nobody_listens(port: u16) -> Refusal {
-    let message = format!("nothing listens on port {port} of the sandbox");
-    Refusal::new(502, code::BACKEND_CONNECTION_FAILED, message)
+/// A refusal in the place of an answer that the daemon gave because no program did.
+fn no_program(port: u16, answer: &HeaderMap) -> Result<(), Refusal> {
+    let (code, message) = match answer.get(GATEWAY).filter(|_| port != EXECD_PORT) {
+        None => return Ok(()),
+        Some(why) if why == GATEWAY_REFUSED => (
+            code::BACKEND_CONNECTION_FAILED,
+            format!("nothing listens on port {port} of the sandbox"),
+        ),
+        Some(_) => (
+            code::BACKEND_RESPONSE_FAILED,
+            format!("the program on port {port} of the sandbox broke off or answered no HTTP"),
+        ),
+    };
+    Err(Refusal::new(502, code, message))
 }
 
 /// Whether a use puts off the sandbox's end, as far as who uses it is concerned.

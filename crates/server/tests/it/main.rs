@@ -6,6 +6,7 @@ mod access;
 mod audit;
 mod beside;
 mod browser;
+mod codes;
 mod collector;
 mod create;
 mod diagnostics;

@@ -43,7 +43,7 @@ impl World {
         answer.json()
     }
 
-    async fn await_snapshot(&self, id: &str, state: &str) {
+    pub(crate) async fn await_snapshot(&self, id: &str, state: &str) {
         let what = format!("snapshot {id} to be {state}");
         until(&what, async || {
             self.shown(id).await["status"]["state"] == state

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use barchan_wire::header::{GATEWAY, TUNNEL};
+use barchan_wire::header::TUNNEL;
 use barchan_wire::lifecycle::code;
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE, HOST, UPGRADE};
@@ -13,7 +13,7 @@ use http::{Request, StatusCode, Uri, Version};
 use super::exchange::{Begun, broke_off};
 use super::link::{Link, Upload};
 use super::target::Target;
-use super::{Way, nobody_listens};
+use super::{Way, no_program};
 use crate::api::Api;
 use crate::api::errors::Refusal;
 
@@ -63,9 +63,7 @@ impl Api {
             .map_err(|error| failed(way, &error))?;
         let sent = self.in_time(&way.id, moved, link.send(request)).await?;
         let (mut response, link) = sent.map_err(|error| broke_off(way, error.error()))?;
-        if response.headers().contains_key(GATEWAY) {
-            return Err(nobody_listens(way.port));
-        }
+        no_program(way.port, response.headers())?;
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
             return Err(failed(way, &"the daemon of this sandbox opens no tunnels"));
         }
