@@ -19,7 +19,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use barchan_daemon::clock::Clock;
 use barchan_daemon::shutdown::Shutdown;
 use barchan_daemon::tasks::Tasks;
-use barchan_runtime::{Capabilities, Gpus, Hook, Limits, Runtime, RuntimeError, Upstream};
+use barchan_runtime::{
+    Capabilities, ErrorKind, Gpus, Hook, Limits, Runtime, RuntimeError, Upstream,
+};
 use barchan_wire::id::SandboxId;
 use barchan_wire::secret::Secret;
 
@@ -250,13 +252,19 @@ impl Lifecycle {
         }
     }
 
-    /// The tail of the entrypoint's output.
+    /// The tail of the entrypoint's output: nothing while the sandbox is being made, or when the
+    /// runtime has lost it.
     ///
     /// # Errors
     /// When there is no such sandbox, or the runtime cannot say.
     pub async fn logs(&self, id: &SandboxId) -> Result<Vec<u8>, LifecycleError> {
         self.entry(id)?;
-        self.ask(Verb::Logs, id, self.0.runtime.logs(id)).await
+        match self.ask(Verb::Logs, id, self.0.runtime.logs(id)).await {
+            Err(LifecycleError::Runtime { source, .. }) if source.kind == ErrorKind::NotFound => {
+                self.entry(id).map(|_| Vec::new())
+            }
+            told => told,
+        }
     }
 
     /// A sandbox that is not being removed.

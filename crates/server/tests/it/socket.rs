@@ -123,6 +123,28 @@ async fn messages_of_any_size_go_both_ways() {
     .await;
 }
 
+/// B104: a socket lives on for as long as both sides like, and no limit of a request ends it.
+#[tokio::test]
+async fn a_quiet_socket_is_not_cut_off() {
+    let world = World::with(&Set::guest(guest::echo().0)).await;
+    let id = world
+        .sandbox_with(&serde_json::json!({"timeout": null}))
+        .await;
+    let (name, token) = world.token(&id).await;
+    let name: &'static str = Box::leak(name.into_boxed_str());
+    let path = format!("/v1/sandboxes/{id}/proxy/8080/socket");
+    let (mut socket, _) = connect(&world, &path, &[(name, &token)]).await.unwrap();
+    next(&mut socket).await;
+    for minutes in [1, 10, 60, 600] {
+        world
+            .hand
+            .advance(std::time::Duration::from_secs(60 * minutes));
+        let message = Message::text(format!("after {minutes} minutes"));
+        socket.send(message.clone()).await.unwrap();
+        assert_eq!(next(&mut socket).await, message);
+    }
+}
+
 #[tokio::test]
 async fn a_client_that_vanishes_closes_the_socket_inside() {
     let (guest, counts) = guest::echo();
