@@ -4,49 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, ClassVar
 
-from click.testing import CliRunner, Result
-from opensandbox_cli.main import cli
-
+from conformance.osb_client import Osb
 from conformance.world import until
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
-
-
-class Osb:
-    """The command line in this process: its start alone would take most of the time."""
-
-    HOST: ClassVar = (
-        *("-i", "host", "-t", "10m", "--entrypoint", "tail"),
-        *("--entrypoint", "-f", "--entrypoint", "/dev/null"),
-    )
-
-    def __init__(self, domain: str, key: str, home: Path) -> None:
-        self.runner = CliRunner(
-            env={
-                "HOME": str(home),
-                "OPEN_SANDBOX_DOMAIN": domain,
-                "OPEN_SANDBOX_API_KEY": key,
-            }
-        )
-
-    def __call__(self, *words: str, code: int = 0) -> Result:
-        done = self.runner.invoke(cli, words)
-        assert done.exit_code == code, f"{words}: {done.output}"
-        return done
-
-    def json(self, *words: str) -> Any:
-        return json.loads(self(*words, "-o", "json").stdout)
-
-    def create(self, *more: str) -> str:
-        return str(self.json("sandbox", "create", *self.HOST, *more)["id"])
-
-    def refused(self, code: str, *words: str) -> None:
-        """A command ends as it should not, and says so in the words of the server."""
-        done = self(*words, code=1)
-        assert "Traceback" not in done.output, done.output
-        assert code in done.output.replace("\n", ""), f"{words}: {done.output}"
 
 
 def visit(osb: Osb, folder: Path) -> None:

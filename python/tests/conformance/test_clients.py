@@ -16,7 +16,7 @@ import pytest
 
 from conformance import reach
 from conformance.js_client import run_script
-from conformance.osb_tour import Osb
+from conformance.osb_client import Osb
 from conformance.osb_tour import refusals as osb_refusals
 from conformance.osb_tour import visit as osb_visit
 from conformance.recorder import Recorder, recorded
@@ -37,8 +37,9 @@ class Place:
     server: LiveServer
     described: dict[str, Any]
     pool: str
-    # A sandbox of somebody else.
+    # A sandbox of somebody else, and ended ones by their states.
     foreign: str
+    ended: dict[str, str]
     tenants_key: str
 
     @contextmanager
@@ -68,6 +69,7 @@ def place() -> Iterator[Place]:
             httpx.get(f"{server.url}/openapi.json").json(),
             world.pool(poolMax=0),
             world["eternal"],
+            {"Terminated": world["ended"], "Failed": world["failed"]},
             str(json.loads(made.stdout)["key"]),
         )
         world.end()
@@ -82,6 +84,9 @@ def test_the_python_sdk(place: Place, flavour: str) -> None:
         client = Client(flavour, recorder.domain, place.server.api_key)
         try:
             visit(client)
+            for state, ended in place.ended.items():
+                info = client(client.manager.get_sandbox_info(ended))
+                assert (info.status.state, bool(info.status.message)) == (state, True)
             for name, call, code in refusals(client, place.pool):
                 assert client.code(call) == code, name
         finally:
@@ -103,6 +108,7 @@ def test_the_javascript_sdk(place: Place) -> None:
         more = {
             "POOL": place.pool,
             "FOREIGN": place.foreign,
+            "ENDED": json.dumps(place.ended),
             "TENANTS_KEY": place.tenants_key,
         }
         run_script("tour.test.mjs", recorder.domain, place.server.api_key, more)
@@ -112,6 +118,9 @@ def test_the_command_line(place: Place, tmp_path: Path) -> None:
     with place.watched("osb") as recorder:
         osb = Osb(recorder.domain, place.server.api_key, tmp_path)
         osb_visit(osb, tmp_path)
+        for state, ended in place.ended.items():
+            assert osb.json("sandbox", "get", ended)["status"]["state"] == state
+            assert ended in osb("sandbox", "list", "-s", state, "-o", "json").stdout
         osb_refusals(osb, tmp_path, place.pool)
     tenants = Osb(place.server.domain, place.tenants_key, tmp_path)
     own = tenants.create("--resource", "cpu=1", "--resource", "memory=256Mi")
@@ -135,6 +144,9 @@ async def test_the_mcp_server(place: Place, plain_logs: dict[str, str]) -> None:
             await call("sandbox_get_info")
             await call("sandbox_renew", timeout_seconds=600)
             await call("sandbox_kill")
+            for state, ended in place.ended.items():
+                found = await call("sandbox_get_info", sandbox_id=ended)
+                assert found["status"]["state"] == state
             # The program tells its callers that a tool failed, and not why.
             refused: list[tuple[str, dict[str, Any]]] = [
                 ("sandbox_get_info", {}),

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
-from opensandbox_cli.main import cli
+from click.testing import Result
 
+from conformance.osb_client import Osb
 from conformance.world import until
 from live_server import LiveServer
 
@@ -22,34 +22,12 @@ from live_server import LiveServer
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
-class Osb:
-    """The command line in this process: its start alone would take most of the time."""
-
-    def __init__(self, server: LiveServer, proxied: bool, home: Path) -> None:
-        self.env = {
-            "HOME": str(home),
-            "OPEN_SANDBOX_DOMAIN": server.domain,
-            "OPEN_SANDBOX_API_KEY": server.api_key,
-            "OPEN_SANDBOX_USE_SERVER_PROXY": "true" if proxied else "false",
-        }
-        self.runner = CliRunner(env=self.env)
-        self.sandbox = ""
-
-    def __call__(self, *words: str, code: int = 0, stdin: str | None = None) -> Result:
-        filled = [self.sandbox if word == "ID" else word for word in words]
-        done = self.runner.invoke(cli, filled, input=stdin)
-        assert done.exit_code == code, f"{filled}: {done.output}"
-        return done
-
-    def json(self, *words: str) -> Any:
-        return json.loads(self(*words, "-o", "json").stdout)
-
-
 @pytest.fixture(params=[False, True], ids=["direct", "proxied"], scope="module")
 def osb(
     request: pytest.FixtureRequest, server: LiveServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Osb]:
-    made = Osb(server, request.param, tmp_path_factory.mktemp("home"))
+    home = tmp_path_factory.mktemp("home")
+    made = Osb(server.domain, server.api_key, home, proxied=request.param)
     words = ("-i", "host", "-t", "10m", "-e", "GREETING=hello", "-m", "team=a")
     more = ("--resource", "cpu=1", "--resource", "memory=512Mi", "--entrypoint", "tail")
     rest = ("--entrypoint", "-f", "--entrypoint", "/dev/null")
@@ -197,18 +175,3 @@ def test_sessions(osb: Osb) -> None:
     run("sh", "-c", "exit 3", code=1)
     osb("command", "session", "delete", "ID", session)
     osb("command", "session", "delete", "ID", session, code=1)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("template", "list"),
-        ("egress", "get", "ID"),
-        ("credential-vault", "get", "ID"),
-    ],
-    ids=" ".join,
-)
-def test_what_this_server_does_not_offer_is_told(osb: Osb, words: tuple[str, ...]) -> None:
-    done = osb(*words, code=1)
-    assert "Traceback" not in done.output
-    assert done.output.strip()

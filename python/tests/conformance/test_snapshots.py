@@ -1,27 +1,19 @@
-"""The unmodified SDK and `osb` save sandboxes and make others of them."""
+"""The unmodified SDK saves sandboxes and makes others of them."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 from opensandbox.config import ConnectionConfigSync
 from opensandbox.exceptions import SandboxApiException
 from opensandbox.models.sandboxes import SnapshotFilter, SnapshotInfo
 from opensandbox.sync import SandboxManagerSync, SandboxSync
-from opensandbox_cli.main import cli
 
 from conformance.world import until
 from live_server import LiveServer
-
-# `osb` leaves its connections to the end of its process, which is not the end of this one.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 @pytest.fixture(scope="module")
@@ -98,26 +90,3 @@ def test_a_snapshot_outlives_its_sandbox(
     with pytest.raises(SandboxApiException) as told:
         manager.get_snapshot(taken.id)
     assert (told.value.status_code, told.value.error.code) == (404, "SNAPSHOT::NOT_FOUND")
-
-
-def test_the_command_line(server: LiveServer, sandbox: SandboxSync, tmp_path: Path) -> None:
-    env = {
-        "HOME": str(tmp_path),
-        "OPEN_SANDBOX_DOMAIN": server.domain,
-        "OPEN_SANDBOX_API_KEY": server.api_key,
-    }
-    runner = CliRunner(env=env)
-
-    def osb(*words: str, code: int = 0) -> Result:
-        done = runner.invoke(cli, ["snapshot", *words])
-        assert done.exit_code == code, f"{words}: {done.output}"
-        return done
-
-    def told(*words: str) -> Any:
-        return json.loads(osb(*words, "-o", "json").stdout)
-
-    made = told("create", sandbox.id, "--name", "by-hand")["id"]
-    until("it is ready", lambda: told("get", made)["status"]["state"] == "Ready")
-    assert made in osb("list", "--name", "by-hand", "--state", "Ready", "-o", "json").stdout
-    osb("delete", made)
-    osb("get", made, code=1)

@@ -61,6 +61,16 @@ test("what should work works", async () => {
   await manager.deleteSnapshot(snapshot);
 });
 
+test("an end is told by its state", async () => {
+  for (const [state, id] of Object.entries(JSON.parse(process.env.ENDED))) {
+    const { status } = await manager.getSandboxInfo(id);
+    assert.equal(status.state, state);
+    assert.ok(status.reason && status.message);
+    const { items } = await manager.listSandboxInfos({ states: [state] });
+    assert.ok(items.some((one) => one.id === id));
+  }
+});
+
 test("what is refused says why", async () => {
   const paused = await create({});
   const eternal = await create({ timeoutSeconds: null });
