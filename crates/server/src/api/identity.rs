@@ -79,8 +79,8 @@ impl Identity {
         }
     }
 
-    /// The same by how they came: over the Unix socket no key is asked for, so the settings' key says
-    /// nothing there.
+    /// The same by how they came: over the Unix socket no key is asked for, so the settings' key
+    /// says nothing there.
     pub(super) fn over(self, peer: &Peer) -> Self {
         match self {
             Self::Anyone | Self::Operator(_) if peer.is_trusted => Self::Local(peer.uid),

@@ -30,13 +30,15 @@ const STATES: [&str; 6] = [
 /// An operation, and what is answered in each state.
 type Row = (&'static str, &'static str, [&'static str; 6]);
 
+const LINK: &str = "/endpoints/80?expires=1900000060";
+
 #[rustfmt::skip]
 const TABLE: [Row; 15] = [
     ("GET", "", ["200", "200", "200", "200", "200", GONE]),
     ("PATCH", "/metadata", ["200", "200", "200", "200", "200", GONE]),
     ("POST", "/renew-expiration", ["200", "200", "200", "200", "200", GONE]),
     ("GET", "/endpoints/80", [UNREACHED, "200", "200", UNREACHED, UNREACHED, GONE]),
-    ("GET", "/endpoints/80?expires=1900000060", [UNREACHED, "200", "200", UNREACHED, UNREACHED, GONE]),
+    ("GET", LINK, [UNREACHED, "200", "200", UNREACHED, UNREACHED, GONE]),
     ("GET", "/diagnostics/logs", ["200", "200", "200", "200", "200", GONE]),
     ("GET", "/diagnostics/events", ["200", "200", "200", "200", "200", "200"]),
     ("GET", "/diagnostics/inspect", ["200", "200", "200", "200", "200", "200"]),
