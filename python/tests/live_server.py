@@ -73,7 +73,7 @@ class LiveServer:
             assert time.monotonic() < deadline, f"the server does not listen: {self.tail()}"
             time.sleep(0.02)
         self.domain = address
-        self.api_key = (self.state / "api_key").read_text().strip()
+        self.api_key = (self.state / "server" / "api_key").read_text().strip()
 
     def announced(self, start: int) -> str:
         """The TCP address that the log names behind this position, or nothing yet."""
