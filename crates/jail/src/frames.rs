@@ -55,15 +55,17 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io:
 /// # Errors
 /// The kernel's; a message that did not fit is an error too.
 pub fn receive(socket: impl AsFd, wait: bool) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
-    let mut bytes = vec![0; FRAME_BYTES_MAX];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FRAME_FDS_MAX))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::CMSG_CLOEXEC
         | if wait {
             RecvFlags::empty()
         } else {
             RecvFlags::DONTWAIT
         };
+    // Room for what there is and no more: what a spare touches of the room for the longest message
+    // stays its sandbox's.
+    let mut bytes = vec![0; waiting_bytes(&socket, flags)?.min(FRAME_BYTES_MAX)];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FRAME_FDS_MAX))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut into = [IoSliceMut::new(&mut bytes)];
     let got = loop {
         match rustix::net::recvmsg(&socket, &mut into, &mut control, flags) {
@@ -85,6 +87,17 @@ pub fn receive(socket: impl AsFd, wait: bool) -> io::Result<Option<(Vec<u8>, Vec
     }
     bytes.truncate(got.bytes);
     Ok(Some((bytes, fds)))
+}
+
+/// The length of the next message, which stays where it is.
+fn waiting_bytes(socket: impl AsFd, flags: RecvFlags) -> io::Result<usize> {
+    let flags = flags | RecvFlags::PEEK | RecvFlags::TRUNC;
+    loop {
+        match rustix::net::recv(&socket, &mut [0u8; 0][..], flags) {
+            Err(rustix::io::Errno::INTR) => {}
+            got => return Ok(got?.1),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -47,7 +47,9 @@ pub fn prepare(
         .map_err(step("mount the workshop"))?;
     mounts::attach(workshop.as_fd(), staging).map_err(step("attach the workshop"))?;
     rustix::process::fchdir(&workshop).map_err(step("enter the workshop"))?;
-    hang_devices(devices, workshop.as_fd())?;
+    root::hang(devices, "dev")?;
+    let empty = masks::shared_empty(devices).map_err(step("copy an empty folder"))?;
+    hang_own_devices(workshop.as_fd())?;
     hang_kernel_views(own_network)?;
     let setting = |name| {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
@@ -55,7 +57,8 @@ pub fn prepare(
     };
     let pid_max = setting("proc/sys/kernel/pid_max");
     let shm_all = setting("proc/sys/kernel/shmall");
-    masks::apply(workshop.as_fd(), own_network).map_err(step("mask the kernel's files"))?;
+    masks::apply(workshop.as_fd(), own_network, empty.as_fd())
+        .map_err(step("mask the kernel's files"))?;
     limit_resources().map_err(step("set resource limits"))?;
     privileges::bound(privileges::DAEMON).map_err(step("bound capabilities"))?;
     rustix::thread::set_no_new_privs(true).map_err(step("forbid new privileges"))?;
@@ -90,8 +93,7 @@ pub(super) fn exchange_devices(devices: BorrowedFd<'_>) -> Result<(), StepError>
         .map_err(step("attach the devices"))
 }
 
-fn hang_devices(devices: BorrowedFd<'_>, workshop: BorrowedFd<'_>) -> Result<(), StepError> {
-    root::hang(devices, "dev")?;
+fn hang_own_devices(workshop: BorrowedFd<'_>) -> Result<(), StepError> {
     let quiet = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     let options = [("newinstance", ""), ("ptmxmode", "0666"), ("mode", "0620")];
     let terminals = mounts::make("devpts", &options, quiet).map_err(step("mount /dev/pts"))?;

@@ -155,7 +155,8 @@ fn unescape(field: &[u8]) -> PathBuf {
 fn hang_own_things(root: BorrowedFd<'_>) -> Result<(), StepError> {
     let processes = mounts::make("proc", &[], QUIET).map_err(step("mount /proc"))?;
     root::attach(root, "proc", processes.as_fd()).map_err(step("attach /proc"))?;
-    masks::apply(root, false).map_err(step("mask the kernel's files"))?;
+    let empty = masks::own_empty().map_err(step("mask the kernel's files"))?;
+    masks::apply(root, false, empty.as_fd()).map_err(step("mask the kernel's files"))?;
     let options = [("newinstance", ""), ("ptmxmode", "0666"), ("mode", "0620")];
     let quiet = QUIET.difference(MountAttrFlags::MOUNT_ATTR_NODEV);
     let terminals = mounts::make("devpts", &options, quiet).map_err(step("mount /dev/pts"))?;
