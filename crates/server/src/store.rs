@@ -314,4 +314,6 @@ fn thread(
 }
 
 #[cfg(test)]
+mod durability;
+#[cfg(test)]
 mod tests;

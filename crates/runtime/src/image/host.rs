@@ -9,7 +9,6 @@ mod python;
 mod skeleton;
 mod tree;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -19,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::disk;
 use super::error::ImageError;
-use super::manifest::{Manifest, sha256};
+use super::manifest::{self, Manifest, sha256};
 use super::seal::{self, Secrets};
 use super::store::{self, Store};
 use super::{Bind, HOST, PATH_DEFAULT, ResolvedImage, VENV};
@@ -118,7 +117,7 @@ impl Host {
             base: None,
             on_host: true,
             layers: vec![layer.id],
-            env: BTreeMap::from([("LANG".to_owned(), "C.UTF-8".to_owned())]),
+            env: manifest::text_env(),
             path: vec![format!("{VENV}/bin")],
             entrypoint: Vec::new(),
             created_unix_s: u64::try_from(made.mtime()).unwrap_or(0),

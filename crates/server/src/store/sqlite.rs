@@ -129,18 +129,16 @@ fn read_all(database: &Connection, query: &str) -> Result<Vec<Record>, StoreErro
 /// Writes changes until nobody can ask for more. What queues up while one transaction is written
 /// shares the next.
 pub(super) fn write_all(
-    mut database: Connection,
+    database: Connection,
     mut jobs: mpsc::Receiver<Job>,
     meter: Option<&Meter>,
 ) {
     let mut batch = Vec::with_capacity(BATCH_MAX);
-    let mut results = None;
+    let mut writer = Writer::new(database);
     while jobs.blocking_recv_many(&mut batch, BATCH_MAX) > 0 {
-        let outcome = write(&mut database, &mut results, &batch);
+        let outcome = writer.write(batch.iter().map(|job| &job.change));
         if let Err(error) = &outcome {
             tracing::error!(%error, changes = batch.len(), "records could not be written");
-            // What was undone is counted anew.
-            results = None;
         }
         let now = meter.map(|meter| meter.clock.now().uptime);
         for job in batch.drain(..) {
@@ -155,27 +153,69 @@ pub(super) fn write_all(
     }
 }
 
-fn write(
-    database: &mut Connection,
-    results: &mut Option<Results>,
-    batch: &[Job],
-) -> Result<(), StoreError> {
-    let failed = |error: rusqlite::Error| StoreError::Write(error.to_string());
-    let results = match results {
-        Some(results) => results,
-        None => results.insert(Results::count(database).map_err(failed)?),
-    };
-    // What must not come back, or not be gone, after a power cut waits for the disk.
-    let lasts = batch.iter().any(|job| job.change.lasts());
-    let synchronous = if lasts { "FULL" } else { "NORMAL" };
-    database
-        .pragma_update(None, "synchronous", synchronous)
-        .map_err(failed)?;
-    let transaction = database.transaction().map_err(failed)?;
-    for job in batch {
-        change(&transaction, results, &job.change)?;
+/// The connection that writes, and what is known of it.
+pub(super) struct Writer {
+    pub(super) database: Connection,
+    results: Option<Results>,
+    /// Whether commits wait for the disk at present; `None` when that is not known.
+    is_full: Option<bool>,
+}
+
+impl Writer {
+    pub(super) fn new(database: Connection) -> Self {
+        Self {
+            database,
+            results: None,
+            is_full: None,
+        }
     }
-    transaction.commit().map_err(failed)
+
+    /// Writes these changes, all or none.
+    pub(super) fn write<'a>(
+        &mut self,
+        batch: impl Iterator<Item = &'a Change> + Clone,
+    ) -> Result<(), StoreError> {
+        let outcome = self.try_to_write(batch);
+        if outcome.is_err() {
+            // What was undone is counted anew.
+            self.results = None;
+        }
+        outcome
+    }
+
+    fn try_to_write<'a>(
+        &mut self,
+        mut batch: impl Iterator<Item = &'a Change> + Clone,
+    ) -> Result<(), StoreError> {
+        let failed = |error: rusqlite::Error| StoreError::Write(error.to_string());
+        // What must not come back, or not be gone, after a power cut waits for the disk.
+        let lasts = batch.clone().any(Change::lasts);
+        self.wait_for_disk(lasts).map_err(failed)?;
+        let results = match &mut self.results {
+            Some(results) => results,
+            None => {
+                let counted = Results::count(&self.database).map_err(failed)?;
+                self.results.insert(counted)
+            }
+        };
+        let transaction = self.database.transaction().map_err(failed)?;
+        batch.try_for_each(|it| change(&transaction, results, it))?;
+        transaction.commit().map_err(failed)
+    }
+
+    /// Has commits wait for the disk or not. Told only when that changes: telling it costs about as
+    /// much as writing one record.
+    fn wait_for_disk(&mut self, full: bool) -> Result<(), rusqlite::Error> {
+        if self.is_full == Some(full) {
+            return Ok(());
+        }
+        self.is_full = None;
+        let synchronous = if full { "FULL" } else { "NORMAL" };
+        self.database
+            .pragma_update(None, "synchronous", synchronous)?;
+        self.is_full = Some(full);
+        Ok(())
+    }
 }
 
 fn change(

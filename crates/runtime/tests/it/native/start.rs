@@ -53,7 +53,7 @@ async fn no_variable_of_the_host_gets_in() {
     let own = [
         "EXECD_ENVS",
         "HOME",
-        "LANG",
+        "LC_CTYPE",
         "OPENSANDBOX_ID",
         "PATH",
         "PWD",

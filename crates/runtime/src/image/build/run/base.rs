@@ -1,12 +1,10 @@
 //! What a recipe is built on, and what its image takes over from it.
 
-use std::collections::BTreeMap;
-
 use super::super::steps::NPM_PREFIX;
 use super::BuildRequest;
 use crate::image::clients::Clients;
 use crate::image::error::ImageError;
-use crate::image::manifest::{Manifest, sha256};
+use crate::image::manifest::{self, Manifest, sha256};
 use crate::image::recipe::BOOTSTRAP;
 use crate::image::recipes::LoadedRecipe;
 use crate::image::store::Store;
@@ -132,7 +130,7 @@ fn nothing(clients: &Clients) -> Manifest {
         base: None,
         on_host: false,
         layers: Vec::new(),
-        env: BTreeMap::from([("LANG".to_owned(), "C.UTF-8".to_owned())]),
+        env: manifest::text_env(),
         path: Vec::new(),
         entrypoint: Vec::new(),
         created_unix_s: 0,
