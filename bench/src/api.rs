@@ -9,8 +9,8 @@ use crate::server::wait_for;
 use crate::ticker;
 
 /// What the OpenSandbox clients send when their user names nothing but an image.
-const LIMITS: [(&str, &str); 2] = [("cpu", "1"), ("memory", "2Gi")];
-const ENTRYPOINT: [&str; 3] = ["tail", "-f", "/dev/null"];
+pub(crate) const LIMITS: [(&str, &str); 2] = [("cpu", "1"), ("memory", "2Gi")];
+pub(crate) const ENTRYPOINT: [&str; 3] = ["tail", "-f", "/dev/null"];
 /// The port of a sandbox's daemon.
 const DAEMON_PORT: u16 = 44772;
 /// The file that is moved in and out.
@@ -324,7 +324,8 @@ fn daemon(id: &str, path: &str) -> String {
     format!("/v1/sandboxes/{id}/proxy/{DAEMON_PORT}/{path}")
 }
 
-fn expect(answer: Answer, status: u16) -> Result<Answer> {
+/// An answer of this status.
+pub(crate) fn expect(answer: Answer, status: u16) -> Result<Answer> {
     if answer.status == status {
         return Ok(answer);
     }

@@ -86,6 +86,8 @@ pub(crate) enum Part {
     Rate,
     /// A large file in and out
     Transfer,
+    /// Snapshots, and sandboxes made of them
+    Snapshot,
     /// The file tools of agents, and a search beside ripgrep
     Tools,
     /// Memory of idle sandboxes

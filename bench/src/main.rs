@@ -10,6 +10,7 @@ mod report;
 mod samples;
 mod scenario;
 mod server;
+mod snapshots;
 mod ticker;
 
 use std::process::ExitCode;

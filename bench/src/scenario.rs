@@ -7,6 +7,7 @@ mod idle;
 mod library;
 mod lifecycle;
 mod rate;
+mod snapshot;
 mod tools;
 mod transfer;
 
@@ -51,7 +52,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     };
     report.print_head()?;
     let store = Store::build(options)?;
-    let parts: [(Part, Measure); 9] = [
+    let parts: [(Part, Measure); 10] = [
         (Part::Create, create::measure),
         (Part::Lifecycle, lifecycle::measure),
         (Part::Command, command::measure),
@@ -59,6 +60,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         (Part::Library, library::measure),
         (Part::Rate, rate::measure),
         (Part::Transfer, transfer::measure),
+        (Part::Snapshot, snapshot::measure),
         (Part::Tools, tools::measure),
         (Part::Idle, idle::measure),
     ];
