@@ -43,6 +43,8 @@ pub struct Order {
     pub bytes_max: u64,
     /// Most files, folders and links that it may have.
     pub entries_max: u64,
+    /// Longest time that the sandbox stands still for it, in milliseconds.
+    pub still_ms: u32,
     /// Whether the file system notes the time of every write, those through memory included: only
     /// then can it be copied while it changes.
     pub is_timed: bool,

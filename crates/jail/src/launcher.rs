@@ -8,6 +8,7 @@ mod clients;
 mod create;
 mod gpus;
 mod host;
+mod options;
 mod slot;
 mod snapshots;
 mod sockets;
@@ -19,7 +20,7 @@ mod watchdog;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::Path;
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 
@@ -36,42 +37,12 @@ use clients::Clients;
 use create::{Caller, Job};
 use host::limits_pids_per_namespace;
 pub(crate) use host::now_ms;
+pub use options::Options;
 use slot::{Ended, Slot};
 use snapshots::Snapshots;
 use sockets::Sockets;
 use state::StateDirectory;
 use volumes::Volumes;
-
-/// How a launcher is started.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// The state directory.
-    pub state: PathBuf,
-    /// The in-sandbox daemon's program.
-    pub execd: PathBuf,
-    /// Spares to keep.
-    pub blanks: usize,
-    /// Size of the disk that a spare has, in bytes; another size costs its making at create.
-    pub disk_bytes: u64,
-    /// Folders of the host in which sandboxes may mount.
-    pub host_paths: Vec<PathBuf>,
-    /// Where the host's device nodes are.
-    pub devices: PathBuf,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        let (state, execd) = (PathBuf::new(), PathBuf::new());
-        Self {
-            state,
-            execd,
-            blanks: 4,
-            disk_bytes: 10 << 30,
-            host_paths: Vec::new(),
-            devices: PathBuf::from("/dev"),
-        }
-    }
-}
 
 /// Spares that failed in a row before the launcher stops making more until one is asked for.
 const FAILURES_MAX: u32 = 3;
@@ -90,6 +61,7 @@ mod token {
     pub(super) const PROCESS: u64 = 4;
     pub(super) const COPIER: u64 = 5;
     pub(super) const COPIER_END: u64 = 6;
+    pub(super) const WORD_TO_END: u64 = 7;
 
     pub(super) fn of(kind: u64, number: u32) -> u64 {
         kind << 32 | u64::from(number)
@@ -156,6 +128,7 @@ pub fn run(options: &Options) -> io::Result<()> {
     let _ = rustix::process::setsid();
     // Nothing is open yet but what callers had: their locks and pipes are not for sandboxes' lives.
     sys::close_from(3);
+    let word_to_end = sys::hear_word_to_end()?;
     host::raise_open_files();
     let program = state::seal_program(&options.execd)?;
     let state = StateDirectory::open(&options.state)?;
@@ -163,12 +136,13 @@ pub fn run(options: &Options) -> io::Result<()> {
     let groups = cgroup::probe(state.id());
     groups.remove_orphans();
     crate::volumes::recover()?;
-    let workshop = Workshop::start(&PathBuf::from("disk"))?;
+    let workshop = Workshop::start(Path::new("disk"))?;
     let devices = mounts::device_tree(blank::STAGING, &[])?;
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     watch(&epoll, &workshop.channel, token::of(token::WORKSHOP, 0))?;
     let clients = Clients::listen(state::SOCKET)?;
     watch(&epoll, clients.listener(), token::of(token::LISTENER, 0))?;
+    watch(&epoll, &word_to_end, token::of(token::WORD_TO_END, 0))?;
     let mut launcher = Launcher {
         options: options.clone(),
         state,
@@ -289,6 +263,8 @@ impl Launcher {
             token::PROCESS => self.process_ended(number),
             token::COPIER => self.hear_copier(number),
             token::COPIER_END => self.copier_ended(number),
+            // Sandboxes would end with it anyway, but their control groups would stay.
+            token::WORD_TO_END => self.leaving = true,
             _ => self.hear_workshop(),
         }
     }
@@ -385,6 +361,8 @@ impl Launcher {
 
     /// Ends what is left and takes its traces away.
     fn leave(&mut self) {
+        // All at once, since each takes its time to end.
+        self.slots.values().for_each(Slot::kill);
         for slot in std::mem::take(&mut self.slots).into_values() {
             slot.dissolve();
         }

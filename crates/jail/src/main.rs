@@ -39,6 +39,11 @@ fn parse(mut args: impl Iterator<Item = OsString>) -> Result<Options, String> {
             }
             Some("--host-path") => options.host_paths.push(PathBuf::from(value)),
             Some("--devices") => options.devices = PathBuf::from(value),
+            // No server says this one.
+            Some("--still-ms") => {
+                let wanted = number().and_then(|it| u32::try_from(it).ok());
+                options.still_ms = wanted.ok_or("--still-ms takes a number")?;
+            }
             _ => return Err(format!("unknown option {}", name.display())),
         }
     }

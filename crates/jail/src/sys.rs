@@ -17,5 +17,5 @@ pub use descriptors::{
 pub use kernel::{install_filter, ioctl_number, ioctl_struct, set_mount_attributes};
 pub use process::{
     Cloned, Reaped, Step, Strings, become_ids, clone_process, default_signals, enter_new, exec,
-    exec_file, exit_now, reap_any, spawn_into, spawn_sharing_memory,
+    exec_file, exit_now, hear_word_to_end, reap_any, spawn_into, spawn_sharing_memory,
 };

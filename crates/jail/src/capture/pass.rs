@@ -13,8 +13,6 @@ const TICK_NS: i64 = 20_000_000;
 const SLEW: i64 = 1000;
 /// By how much it may lag behind before it counts as set back.
 const LAG_NS: i64 = 5_000_000;
-/// Most time that a sandbox stands still, in nanoseconds.
-const STILL_NS_MAX: i64 = 30_000_000_000;
 
 /// A moment by the clock that files are stamped with, and by one that nobody sets.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +28,8 @@ pub(super) struct Pass {
     pub(super) number: u32,
     /// Nothing moves any more: this one is the last, and nothing may be missed.
     pub(super) is_last: bool,
+    /// Most time for the last one, in milliseconds: the sandbox stands still for it.
+    still_ms: Option<u32>,
     /// What was stamped before this was copied by the walk before; `None`: nothing was.
     unchanged_before_ns: Option<i64>,
     began: Moment,
@@ -58,13 +58,14 @@ impl Moment {
 }
 
 impl Pass {
-    /// A walk from now on, after one that began at `before`.
-    pub(super) fn begin(number: u32, is_last: bool, before: Option<Moment>) -> Self {
+    /// A walk from now on, after one that began at `before`. The last one has so much time.
+    pub(super) fn begin(number: u32, still_ms: Option<u32>, before: Option<Moment>) -> Self {
         let began = Moment::now();
         let since = before.filter(|before| !is_set_back(*before, began));
         Self {
             number,
-            is_last,
+            is_last: still_ms.is_some(),
+            still_ms,
             unchanged_before_ns: since.map(|since| {
                 let passed = began.steady_ns - since.steady_ns;
                 since.stamped_ns - TICK_NS - passed / SLEW
@@ -86,10 +87,13 @@ impl Pass {
     /// # Errors
     /// When the sandbox stands still for too long.
     pub(super) fn check_time(&self) -> io::Result<()> {
-        if self.is_last && self.began.elapsed_ns() > STILL_NS_MAX {
-            let seconds = STILL_NS_MAX / 1_000_000_000;
+        let Some(still_ms) = self.still_ms else {
+            return Ok(());
+        };
+        if self.began.elapsed_ns() > i64::from(still_ms) * 1_000_000 {
             return Err(io::Error::other(format!(
-                "so much changes that the sandbox would stand still for more than {seconds} s"
+                "so much changes that the sandbox would stand still for more than {} s",
+                f64::from(still_ms) / 1000.0
             )));
         }
         Ok(())
@@ -173,6 +177,27 @@ mod tests {
     }
 
     #[test]
+    fn only_the_last_walk_has_a_time_within_which_it_must_be_done() {
+        const AGO: Moment = Moment {
+            stamped_ns: 0,
+            steady_ns: 0,
+        };
+        let now_ms = u32::try_from(Moment::now().steady_ns / 1_000_000).unwrap();
+        for (still_ms, is_late) in [
+            (None, false),
+            (Some(0), true),
+            (Some(now_ms / 2), true),
+            (Some(now_ms.saturating_mul(2) + 60_000), false),
+        ] {
+            let pass = Pass {
+                began: AGO,
+                ..Pass::begin(0, still_ms, None)
+            };
+            assert_eq!(pass.check_time().is_err(), is_late, "{still_ms:?}");
+        }
+    }
+
+    #[test]
     fn what_is_stamped_about_when_a_walk_began_counts_as_changed() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let found = rustix::fs::fstat(file.as_file()).unwrap();
@@ -183,9 +208,9 @@ mod tests {
                 ..now
             }
         };
-        assert!(Pass::begin(0, false, None).is_changed(&found));
-        assert!(Pass::begin(1, true, Some(Moment::now())).is_changed(&found));
-        let mut later = Pass::begin(1, true, Some(Moment::now()));
+        assert!(Pass::begin(0, None, None).is_changed(&found));
+        assert!(Pass::begin(1, Some(1), Some(Moment::now())).is_changed(&found));
+        let mut later = Pass::begin(1, Some(1), Some(Moment::now()));
         later.unchanged_before_ns = Some(ago(60).stamped_ns);
         assert!(!later.is_changed(&found));
     }

@@ -223,7 +223,7 @@ fn copy(
     let forget_links = || tree::remove(&place, Path::new(LINKS));
     let (mut number, mut before) = (0, None);
     while order.is_timed && number < LIVE_PASSES_MAX {
-        let pass = Pass::begin(number, false, before);
+        let pass = Pass::begin(number, None, before);
         let began = pass.began();
         // Whatever is written through memory from now on is stamped when it is.
         rustix::fs::syncfs(layer)?;
@@ -241,7 +241,7 @@ fn copy(
     if let Some(events) = given.events {
         wait_until_still(events)?;
     }
-    let mut captured = walk(Pass::begin(number, true, before))?;
+    let mut captured = walk(Pass::begin(number, Some(order.still_ms), before))?;
     tell(channel, &Told::Thaw)?;
     captured.still_us = (still.elapsed_ns() / 1000).unsigned_abs();
     forget_links()?;

@@ -70,8 +70,8 @@ pub(crate) fn apply(
 }
 
 /// The folder of the prepared /dev where the terminals are about to hang, as a mask. One that all
-/// sandboxes share: each file system of a sandbox's own costs the kernel 25 KiB, of which 16 bytes
-/// are in every memory control group of the host.
+/// sandboxes share: each file system of a sandbox's own costs the kernel 10 KiB, and 16 bytes in
+/// every memory control group of the host.
 pub(crate) fn shared_empty(devices: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let empty = rustix::mount::open_tree(devices, "pts", flags)?;

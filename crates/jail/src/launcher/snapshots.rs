@@ -111,6 +111,7 @@ impl Launcher {
             base: slot.blank.base,
             bytes_max: order.bytes_max,
             entries_max: order.entries_max,
+            still_ms: self.options.still_ms,
             is_timed,
         });
         let given = Given {
@@ -223,8 +224,9 @@ impl Launcher {
                 Answer::Snapshot(Box::new(Snapshot { captured, keepsake }))
             }
             (ended, _) => {
-                let words = match ended {
-                    Some(Told::Failed(words)) => words,
+                let words = match (ended, worker.stillness) {
+                    (Some(Told::Failed(words)), _) => words,
+                    (_, Stillness::Overdue) => stillness::overdue(self.options.still_ms),
                     _ => "its copying was broken off".to_owned(),
                 };
                 self.discard(order.snapshot);

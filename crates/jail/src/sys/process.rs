@@ -176,6 +176,29 @@ pub fn default_signals() {
     }
 }
 
+/// From now on the word to end (SIGTERM) does not end this process: the descriptor is readable once
+/// it was said. New processes inherit that until they call [`default_signals`].
+///
+/// # Errors
+/// The kernel's, unchanged.
+pub fn hear_word_to_end() -> io::Result<OwnedFd> {
+    // SAFETY: plain data that sigemptyset fills in and the calls only read; a descriptor that was
+    // made is ours alone.
+    unsafe {
+        let mut word: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut word);
+        libc::sigaddset(&raw mut word, libc::SIGTERM);
+        let none = std::ptr::null_mut();
+        if libc::pthread_sigmask(libc::SIG_BLOCK, &raw const word, none) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        match libc::signalfd(-1, &raw const word, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
+            -1 => Err(io::Error::last_os_error()),
+            made => Ok(OwnedFd::from_raw_fd(made)),
+        }
+    }
+}
+
 /// A NULL-terminated array of C strings for exec. The strings must outlive it.
 #[derive(Debug)]
 pub struct Strings<'a> {

@@ -21,6 +21,7 @@ fn copied(channel: &OwnedFd) -> (io::Result<Captured>, bool) {
         base: 0,
         bytes_max: 1 << 20,
         entries_max: 10,
+        still_ms: 30_000,
         is_timed: true,
     };
     let given = Given {

@@ -4,9 +4,9 @@
 use super::{Launcher, Task};
 use crate::launcher::now_ms;
 
-/// Longest time that a copy holds a sandbox still, in milliseconds: some more than what ends its
-/// last walk, so that this is for those only that do not come to look at the clock.
-const STILL_MS_MAX: i64 = 35_000;
+/// How much longer than what ends its last walk a copy may hold a sandbox still: a sixth. So this is
+/// for those only that do not come to look at the clock.
+const GRACE: i64 = 6;
 
 /// How far a copy is with holding its sandbox still, which it does once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,9 +21,20 @@ pub(super) enum Stillness {
 }
 
 impl Stillness {
-    fn is_too_long(self, now_ms: i64) -> bool {
-        matches!(self, Self::Since(since_ms) if now_ms - since_ms > STILL_MS_MAX)
+    fn is_too_long(self, now_ms: i64, still_ms: u32) -> bool {
+        let most_ms = i64::from(still_ms);
+        let most_ms = most_ms + most_ms / GRACE;
+        matches!(self, Self::Since(since_ms) if now_ms - since_ms > most_ms)
     }
+}
+
+/// What became of a copy that held its sandbox still for too long.
+pub(super) fn overdue(still_ms: u32) -> String {
+    let seconds = f64::from(still_ms) / 1000.0;
+    format!(
+        "the sandbox stood still for more than {seconds} s and was let go on: take it again while \
+         the host's disk has less to do, or while there are fewer files"
+    )
 }
 
 impl Launcher {
@@ -52,11 +63,11 @@ impl Launcher {
 
     /// Ends copies that hold a sandbox still for too long, and starts removals that could not be.
     pub(in super::super) fn watch_snapshots(&mut self) {
-        let now_ms = now_ms();
+        let (now_ms, still_ms) = (now_ms(), self.options.still_ms);
         let mut held = Vec::new();
         for worker in self.snapshots.at_work.values_mut() {
             if let Task::Copy { order, .. } = &worker.task
-                && worker.stillness.is_too_long(now_ms)
+                && worker.stillness.is_too_long(now_ms, still_ms)
             {
                 worker.stillness = Stillness::Overdue;
                 worker.process.kill();
@@ -100,7 +111,7 @@ mod tests {
             (Stillness::Over, false),
             (Stillness::Overdue, false),
         ] {
-            let is_too_long = stillness.is_too_long(101 + STILL_MS_MAX);
+            let is_too_long = stillness.is_too_long(101 + 35_000, 30_000);
             assert_eq!(is_too_long, expected, "{stillness:?}");
         }
     }

@@ -6,6 +6,7 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use barchan_testkit::guests;
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::Instant;
 
 use super::world::World;
@@ -79,4 +80,27 @@ async fn groups_of_a_killed_launcher_are_found_wherever_it_was() {
     let world = World::at(state).await;
     assert_eq!(folders(&elsewhere.0).count(), 0, "they are still there");
     world.create("host").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_launcher_that_is_told_to_end_leaves_no_groups() {
+    if !rustix::process::geteuid().is_root() {
+        // Others have no groups.
+        return;
+    }
+    let (state, elsewhere) = (tempfile::tempdir().unwrap(), Elsewhere::new());
+    let mut launcher = start_launcher(state.path(), &elsewhere.0);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while elsewhere.in_use().is_empty() {
+        assert!(Instant::now() < deadline, "the launcher makes no groups");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let pid = Pid::from_raw(launcher.id().cast_signed()).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
+    let ended = launcher.wait().unwrap();
+    assert!(ended.success(), "{ended}");
+    // Nobody came after it who could have removed them.
+    assert_eq!(folders(&elsewhere.0).count(), 0);
+    let socket = state.path().join("jail/launcher.sock");
+    assert!(!socket.exists(), "it did not leave but was ended");
 }

@@ -1,5 +1,6 @@
 //! Snapshots of real sandboxes: what is in them, what is made of them, and who dies meanwhile.
 
+mod bounded;
 mod deaths;
 mod fidelity;
 mod hostile;

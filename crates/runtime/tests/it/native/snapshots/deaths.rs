@@ -12,11 +12,11 @@ use tokio::time::Instant;
 use super::{PATIENCE, World, is_able, new_id, order};
 
 /// So much that its copying takes a while.
-const MUCH: &str = "mkdir /data; cd /data; for n in $(seq 3000); do echo $n >$n; done; \
+pub(super) const MUCH: &str = "mkdir /data; cd /data; for n in $(seq 3000); do echo $n >$n; done; \
                     head -c 150000000 /dev/urandom >much";
 
 /// The process that copies for a launcher, once there is one.
-async fn copier(launcher: u32) -> Pid {
+pub(super) async fn copier(launcher: u32) -> Pid {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let path = format!("/proc/{launcher}/task/{launcher}/children");
