@@ -100,8 +100,9 @@ fn observed(settings: &Settings) -> impl Iterator<Item = Fault> {
     let has_name = (1..=128).contains(&observe.service_name.len());
     let headers = match endpoint(settings) {
         Err(bad @ BadEndpoint::Header) => Some(("observe.otlp_headers", bad.advice())),
+        Err(bad @ BadEndpoint::CaFile) => Some(("observe.otlp_ca_file", bad.advice())),
         // A server starts all the same: the address may be in an environment for other programs.
-        Ok(_) | Err(BadEndpoint::Tls | BadEndpoint::Address) => None,
+        Ok(_) | Err(BadEndpoint::NobodyKnown | BadEndpoint::Address) => None,
     };
     [
         (!has_readers).then_some(("observe.metrics", readers)),
@@ -135,7 +136,7 @@ pub(crate) fn endpoint(settings: &Settings) -> Result<Option<Endpoint>, BadEndpo
     let headers = || observe.otlp_headers.iter().map(SecretSetting::secret);
     let address = observe.otlp_endpoint.as_deref();
     address
-        .map(|address| Endpoint::parse(address, headers()))
+        .map(|address| Endpoint::parse(address, headers(), observe.otlp_ca_file.as_deref()))
         .transpose()
 }
 

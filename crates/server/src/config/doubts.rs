@@ -60,7 +60,8 @@ pub(super) fn of(settings: &Settings) -> Vec<Doubt> {
         "store.state_dir",
         "the path depends on where the server is started; write it from the root on",
     );
-    if let Err(bad @ (BadEndpoint::Tls | BadEndpoint::Address)) = check::endpoint(settings) {
+    if let Err(bad @ (BadEndpoint::NobodyKnown | BadEndpoint::Address)) = check::endpoint(settings)
+    {
         doubt(true, "observe.otlp_endpoint", bad.advice());
     }
     doubt(

@@ -35,6 +35,7 @@ fixed! {
     log.json,
     observe.otlp_endpoint,
     observe.otlp_headers,
+    observe.otlp_ca_file,
     observe.otlp_traces,
     observe.otlp_metrics_interval_s,
     observe.trace_ratio,

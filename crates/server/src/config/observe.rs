@@ -1,5 +1,7 @@
 //! What operators see of the server.
 
+use std::path::PathBuf;
+
 use confique::Config;
 use serde::Serialize;
 
@@ -13,7 +15,7 @@ pub struct Observe {
     /// `off` for nobody.
     #[config(default = "key")]
     pub metrics: String,
-    /// Where a collector takes spans and figures by OTLP over plain HTTP, such as
+    /// Where a collector takes spans and figures by OTLP over HTTP or HTTPS, such as
     /// `http://127.0.0.1:4318`. Left out, nothing is sent.
     #[config(env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
     pub otlp_endpoint: Option<String>,
@@ -21,6 +23,9 @@ pub struct Observe {
     /// `{ env = "NAME" }` that holds one.
     #[config(default = [])]
     pub otlp_headers: Vec<SecretSetting>,
+    /// A file of certificates as PEM: authorities that may vouch for a collector at `https`,
+    /// besides those of this host.
+    pub otlp_ca_file: Option<PathBuf>,
     /// Send spans: one for each request, and for what is done with sandboxes.
     #[config(default = true)]
     pub otlp_traces: bool,
@@ -44,7 +49,7 @@ mod tests {
     fn an_environment_for_other_programs_does_not_keep_the_server_from_starting() {
         for (address, is_doubted) in [
             ("http://127.0.0.1:4318", false),
-            ("https://collector.example", true),
+            ("https://user:word@collector.example", true),
             ("localhost:4317", true),
             ("", false),
         ] {
@@ -69,6 +74,7 @@ mod tests {
             "observe.trace_ratio = nan",
             "observe.service_name = \"\"",
             "observe.otlp_endpoint = \"http://c\"\nobserve.otlp_headers = [\"hunter2\"]",
+            "observe.otlp_endpoint = \"https://c\"\nobserve.otlp_ca_file = \"/nowhere/ca.pem\"",
         ] {
             let read = Surroundings::text(text).read();
             let shown = format!("{read:?}");

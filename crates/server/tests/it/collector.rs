@@ -18,8 +18,10 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
 use opentelemetry_proto::tonic::metrics::v1::Metric;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 
 /// What it does with what it is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,11 +59,16 @@ pub(crate) struct Collector {
 
 impl Collector {
     pub(crate) async fn new(mood: Mood) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::at("127.0.0.1", mood, None).await
+    }
+
+    /// One at this address of the host, which may want to be spoken to by TLS.
+    pub(crate) async fn at(host: &str, mood: Mood, tls: Option<TlsAcceptor>) -> Self {
+        let listener = TcpListener::bind((host, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (taken, mood) = (Taken::default(), Arc::new(Mutex::new(mood)));
         let mut tasks = JoinSet::new();
-        tasks.spawn(serve(listener, Arc::clone(&taken), Arc::clone(&mood)));
+        tasks.spawn(serve(listener, Arc::clone(&taken), Arc::clone(&mood), tls));
         Self {
             address,
             taken,
@@ -120,26 +127,42 @@ pub(crate) fn settings(address: SocketAddr, more: &str) -> &'static str {
     Box::leak(text.into_boxed_str())
 }
 
-async fn serve(listener: TcpListener, taken: Taken, mood: Arc<Mutex<Mood>>) {
+async fn serve(
+    listener: TcpListener,
+    taken: Taken,
+    mood: Arc<Mutex<Mood>>,
+    tls: Option<TlsAcceptor>,
+) {
     let mut connections = JoinSet::new();
     loop {
         let (stream, _) = listener.accept().await.unwrap();
         let (taken, mood) = (Arc::clone(&taken), *mood.lock().unwrap());
+        let tls = tls.clone();
         connections.spawn(async move {
+            if let Some(tls) = tls {
+                if let Ok(stream) = tls.accept(stream).await {
+                    converse(stream, taken, mood).await;
+                }
+                return;
+            }
             if mood == Mood::Babbling {
                 use tokio::io::AsyncWriteExt;
                 let mut stream = stream;
                 while stream.write_all(&[b'x'; 4096]).await.is_ok() {}
                 return;
             }
-            let service = service_fn(|request| {
-                let taken = Arc::clone(&taken);
-                async move { Ok::<_, Infallible>(answer(request, &taken, mood).await) }
-            });
-            let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-            connection.await.unwrap_or_default();
+            converse(stream, taken, mood).await;
         });
     }
+}
+
+async fn converse(stream: impl AsyncRead + AsyncWrite + Unpin, taken: Taken, mood: Mood) {
+    let service = service_fn(|request| {
+        let taken = Arc::clone(&taken);
+        async move { Ok::<_, Infallible>(answer(request, &taken, mood).await) }
+    });
+    let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+    connection.await.unwrap_or_default();
 }
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;

@@ -29,6 +29,7 @@ mod removal;
 mod report;
 mod restart;
 mod rights;
+mod secure;
 mod signed;
 mod snapshots;
 mod socket;

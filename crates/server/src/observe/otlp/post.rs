@@ -1,6 +1,8 @@
 //! One request to the collector, bounded in time and in what is read of its answer.
 
 use std::fmt;
+use std::io::ErrorKind;
+use std::path::Path;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -15,17 +17,22 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
+use super::tls::{Stream, Tls};
+
 /// Longest time for the collector to take something and answer.
 const ANSWER_WAIT: Duration = Duration::from_secs(10);
 /// Largest head and body of its answer, in bytes.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 const BODY_BYTES_MAX: usize = 64 * 1024;
-/// The port where the address names none.
+/// The ports where the address names none.
 const PORT_DEFAULT: u16 = 80;
+const TLS_PORT_DEFAULT: u16 = 443;
 
 /// Where a collector is.
 #[derive(Clone)]
 pub(crate) struct Endpoint {
+    /// There where the address begins with `https`.
+    tls: Option<Tls>,
     authority: Authority,
     base: String,
     headers: HeaderMap,
@@ -36,8 +43,10 @@ pub(crate) struct Endpoint {
 pub(crate) enum BadEndpoint {
     /// The address is none.
     Address,
-    /// It is reached by TLS.
-    Tls,
+    /// It is reached by TLS, and the file of authorities does not hold any.
+    CaFile,
+    /// It is reached by TLS, and no authority is known at all.
+    NobodyKnown,
     /// A header is none.
     Header,
 }
@@ -47,11 +56,15 @@ impl BadEndpoint {
     pub(crate) fn advice(self) -> &'static str {
         match self {
             Self::Address => {
-                "nothing is sent: write http://host:port, with a path if the collector has one"
+                "nothing is sent: write http://host:port or https://host:port, with a path if the \
+                 collector has one"
             }
-            Self::Tls => {
-                "nothing is sent: this server sends to collectors by plain HTTP only; put one \
-                 beside it, as http://127.0.0.1:4318, and let that go on by https"
+            Self::CaFile => {
+                "name a file that this server may read, with one or more certificates as PEM"
+            }
+            Self::NobodyKnown => {
+                "nothing is sent: this host knows no certificate authorities; install them \
+                 (package ca-certificates), or name the collector's with observe.otlp_ca_file"
             }
             Self::Header => "write each header as name=value, or a file or variable with that",
         }
@@ -67,23 +80,24 @@ pub(super) struct Failure {
 }
 
 impl Endpoint {
-    /// Reads an address, and headers as `name=value`.
+    /// Reads an address, and headers as `name=value`. Behind `https` stands whom an authority of
+    /// this host or of `ca_file` vouches for.
     pub(crate) fn parse<'a>(
         address: &str,
         headers: impl IntoIterator<Item = &'a Secret>,
+        ca_file: Option<&Path>,
     ) -> Result<Self, BadEndpoint> {
         let uri: Uri = address.trim().parse().map_err(|_| BadEndpoint::Address)?;
-        if uri.scheme() == Some(&Scheme::HTTPS) {
-            return Err(BadEndpoint::Tls);
-        }
         let authority = uri.authority().filter(|it| !it.as_str().contains('@'));
-        let (Some(authority), Some(_), None) = (authority, uri.scheme(), uri.query()) else {
+        let (Some(authority), Some(scheme), None) = (authority, uri.scheme(), uri.query()) else {
             return Err(BadEndpoint::Address);
         };
-        if uri.scheme() != Some(&Scheme::HTTP) || authority.host().is_empty() {
+        let is_secure = *scheme == Scheme::HTTPS;
+        if !is_secure && *scheme != Scheme::HTTP || authority.host().is_empty() {
             return Err(BadEndpoint::Address);
         }
         let mut endpoint = Self {
+            tls: is_secure.then(|| Tls::new(ca_file)).transpose()?,
             authority: authority.clone(),
             base: uri.path().trim_end_matches('/').to_owned(),
             headers: HeaderMap::new(),
@@ -112,7 +126,11 @@ impl Endpoint {
 
     async fn exchange(&self, path: &str, body: Bytes) -> Result<Bytes, Failure> {
         let host = self.authority.host().trim_matches(['[', ']']);
-        let port = self.authority.port_u16().unwrap_or(PORT_DEFAULT);
+        let usual = match self.tls {
+            Some(_) => TLS_PORT_DEFAULT,
+            None => PORT_DEFAULT,
+        };
+        let port = self.authority.port_u16().unwrap_or(usual);
         let passing = |error: &dyn fmt::Display| Failure {
             may_pass: true,
             why: format!("the collector cannot be reached: {error}"),
@@ -120,6 +138,17 @@ impl Endpoint {
         let stream = TcpStream::connect((host, port))
             .await
             .map_err(|error| passing(&error))?;
+        let stream: Box<dyn Stream> = match &self.tls {
+            None => Box::new(stream),
+            Some(tls) => tls.greet(host, stream).await.map_err(|error| Failure {
+                // Who is not who it is called will not be the next time either.
+                may_pass: !matches!(
+                    error.kind(),
+                    ErrorKind::InvalidData | ErrorKind::InvalidInput
+                ),
+                why: format!("no TLS with the collector: {error}"),
+            })?,
+        };
         let (mut sender, connection) = http1::Builder::new()
             .max_buf_size(HEAD_BYTES_MAX)
             .handshake(TokioIo::new(stream))
@@ -205,16 +234,51 @@ impl fmt::Display for Failure {
 /// Its headers may hold keys.
 impl fmt::Debug for Endpoint {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Endpoint(http://{}{})", self.authority, self.base)
+        let scheme = self.tls.as_ref().map_or("http", |_| "https");
+        write!(out, "Endpoint({scheme}://{}{})", self.authority, self.base)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
+    use tempfile::NamedTempFile;
+
     use super::*;
+
+    /// A file with a certificate of an authority, whatever this host has.
+    fn authority() -> NamedTempFile {
+        let names = ["collector".to_owned()];
+        let made = rcgen::generate_simple_self_signed(names).unwrap();
+        let mut file = NamedTempFile::new().unwrap();
+        file.write_all(made.cert.pem().as_bytes()).unwrap();
+        file
+    }
+
+    #[test]
+    fn a_file_of_authorities_that_holds_none_is_refused() {
+        let (empty, good) = (NamedTempFile::new().unwrap(), authority());
+        let mut cut = NamedTempFile::new().unwrap();
+        cut.write_all(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+            .unwrap();
+        for (path, is_good) in [
+            (good.path(), true),
+            (empty.path(), false),
+            (cut.path(), false),
+            (Path::new("/nowhere/ca.pem"), false),
+        ] {
+            let read = Endpoint::parse("https://c", [], Some(path));
+            let expected = (!is_good).then_some(BadEndpoint::CaFile);
+            assert_eq!(read.err(), expected, "{}", path.display());
+            // What nobody reads need not be good.
+            assert!(Endpoint::parse("http://c", [], Some(path)).is_ok());
+        }
+    }
 
     #[test]
     fn addresses_and_headers_of_collectors() {
+        let own = authority();
         for (address, expected) in [
             (
                 "http://127.0.0.1:4318",
@@ -225,14 +289,18 @@ mod tests {
                 Ok("Endpoint(http://collector/a/b)"),
             ),
             ("http://[::1]:4318/", Ok("Endpoint(http://[::1]:4318)")),
-            ("https://collector:4318", Err(BadEndpoint::Tls)),
+            (
+                "https://collector:4318/a",
+                Ok("Endpoint(https://collector:4318/a)"),
+            ),
+            ("https://user:word@collector", Err(BadEndpoint::Address)),
             ("grpc://collector:4317", Err(BadEndpoint::Address)),
             ("collector:4318", Err(BadEndpoint::Address)),
             ("http://user:word@collector", Err(BadEndpoint::Address)),
             ("http://collector/?key=1", Err(BadEndpoint::Address)),
             ("", Err(BadEndpoint::Address)),
         ] {
-            let read = Endpoint::parse(address, []).map(|it| format!("{it:?}"));
+            let read = Endpoint::parse(address, [], Some(own.path())).map(|it| format!("{it:?}"));
             assert_eq!(read.as_deref().map_err(|it| *it), expected, "{address}");
         }
         for (header, is_good) in [
@@ -243,7 +311,7 @@ mod tests {
             ("a=b\nc", false),
         ] {
             let headers = [Secret::new(header)];
-            let read = Endpoint::parse("http://c", &headers);
+            let read = Endpoint::parse("http://c", &headers, None);
             assert_eq!(read.is_ok(), is_good, "{header}");
             assert!(!format!("{read:?}").contains("Bearer"));
         }
