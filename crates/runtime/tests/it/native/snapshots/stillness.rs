@@ -24,6 +24,7 @@ END
 (while :; do for n in $(seq 300); do mv one/$n two/$n; done
              for n in $(seq 300); do mv two/$n one/$n; done; done) &
 until [ -e begun ]; do sleep 0.01; done
+echo 0 >a; echo 0 >b
 echo =ready=
 n=0
 while :; do n=$((n+1)); echo $n >a.new; mv a.new a; echo $n >b.new; mv b.new b; done
