@@ -60,8 +60,8 @@ const FOLDERS: [&str; 3] = [UPPER, "work", "sessions"];
 /// What the sandbox itself writes.
 pub const UPPER: &str = "upper";
 
-/// Nothing on such a disk outlives its sandbox, so nobody need wait for the host's disk to flush. No
-/// thread of the kernel reads the maps of all 80 groups of 10 GiB into memory, nor writes tables
+/// Nothing on such a disk outlives its sandbox, so nobody need wait for the host's disk to flush.
+/// No thread of the kernel reads the maps of all 80 groups of 10 GiB into memory, nor writes tables
 /// that nobody uses. Attributes that are too long for an inode are not looked up to be shared.
 const OPTIONS: [&str; 4] = [
     "noinit_itable",

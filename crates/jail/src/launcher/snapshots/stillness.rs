@@ -4,8 +4,8 @@
 use super::{Launcher, Task};
 use crate::launcher::now_ms;
 
-/// How much longer than what ends its last walk a copy may hold a sandbox still: a sixth. So this is
-/// for those only that do not come to look at the clock.
+/// How much longer than what ends its last walk a copy may hold a sandbox still: a sixth. So this
+/// is for those only that do not come to look at the clock.
 const GRACE: i64 = 6;
 
 /// How far a copy is with holding its sandbox still, which it does once.
