@@ -10,6 +10,11 @@ use tar::{EntryType, Header};
 
 use crate::sparse;
 
+pub(crate) mod extended;
+
+use extended::Extended;
+pub(crate) use extended::records;
+
 /// Size of a header, and of what content is filled up to, in bytes.
 pub(crate) const BLOCK: usize = 512;
 /// Longest name, link target or extended header, in bytes.
@@ -38,6 +43,12 @@ pub(crate) struct Frame {
     pub(crate) mode: u32,
     /// Seconds since 1970.
     pub(crate) modified: i64,
+    /// Those beyond, in nanoseconds.
+    pub(crate) nanoseconds: u32,
+    /// Numbers of its owner and group.
+    pub(crate) owner: (u64, u64),
+    /// Extended attributes: names and values.
+    pub(crate) attributes: Vec<(Vec<u8>, Vec<u8>)>,
     /// Bytes of content that follow.
     pub(crate) stored: u64,
     /// Bytes of the file, with its holes.
@@ -52,15 +63,8 @@ pub(crate) struct Frames<R> {
     /// Content and filling of the last frame that have not been read.
     left: u64,
     filling: u64,
-}
-
-/// What stands before a header and belongs to it.
-#[derive(Default)]
-struct Extended {
-    name: Option<Vec<u8>>,
-    link: Option<Vec<u8>>,
-    size: Option<u64>,
-    modified: Option<i64>,
+    /// Longest name, link target or extended header, in bytes.
+    extended_max: u64,
 }
 
 impl<R: Read> Frames<R> {
@@ -69,7 +73,21 @@ impl<R: Read> Frames<R> {
             input,
             left: 0,
             filling: 0,
+            extended_max: EXTENDED_BYTES_MAX,
         }
+    }
+
+    /// Takes longer extended headers: those with attributes.
+    pub(crate) fn with_extended_max(self, extended_max: u64) -> Self {
+        Self {
+            extended_max,
+            ..self
+        }
+    }
+
+    /// What the stream was read from.
+    pub(crate) fn into_input(self) -> R {
+        self.input
     }
 
     /// The next entry, after whatever of the last one was not read; `None` at the end.
@@ -106,6 +124,7 @@ impl<R: Read> Frames<R> {
         extended: Extended,
         stored: u64,
     ) -> Result<Frame, FrameError> {
+        let sparse_size = extended.sparse_size()?;
         let mut frame = Frame::new(header, extended, stored)?;
         if frame.kind == EntryType::GNUSparse {
             let (segments, size) = sparse::read(header, stored, &mut self.input)?;
@@ -121,7 +140,34 @@ impl<R: Read> Frames<R> {
             (frame.stored, frame.size) = (0, 0);
         }
         self.begin(frame.stored)?;
+        if let (Some(size), EntryType::Regular) = (sparse_size, frame.kind) {
+            let segments = self.map(size)?;
+            (frame.stored, frame.size) = (self.left, size);
+            frame.segments = Some(segments);
+        }
         Ok(frame)
+    }
+
+    /// The parts of a sparse file, as they stand before its content in the PAX format.
+    fn map(&mut self, size: u64) -> Result<Vec<(u64, u64)>, FrameError> {
+        let (mut text, mut lines) = (Vec::new(), 0);
+        loop {
+            let mut block = [0; BLOCK];
+            let mut filled = 0;
+            while let Some(rest) = block.get_mut(filled..).filter(|it| !it.is_empty()) {
+                match self.read(rest)? {
+                    0 => return Err(sparse::ODD.into()),
+                    taken => filled += taken,
+                }
+            }
+            lines += block.iter().filter(|byte| **byte == b'\n').count();
+            text.extend_from_slice(&block);
+            if lines >= sparse::lines_of(&text)? {
+                let segments = sparse::parse(&text, size)?;
+                sparse::check(&segments, size, self.left)?;
+                return Ok(segments);
+            }
+        }
     }
 
     /// Reads content of the last frame; nothing is left when it returns 0.
@@ -143,7 +189,7 @@ impl<R: Read> Frames<R> {
 
     /// The content of the last frame as text, of limited length.
     pub(crate) fn extended(&mut self, stored: u64) -> Result<Vec<u8>, FrameError> {
-        if stored > EXTENDED_BYTES_MAX {
+        if stored > self.extended_max {
             return Err(Broken("a name or header in the archive is too long").into());
         }
         if self.left == 0 {
@@ -230,61 +276,17 @@ impl Frame {
                 .mode()
                 .map_err(|_| Broken("a mode in the archive is no number"))?,
             modified: extended.modified.or(modified).unwrap_or(0),
+            nanoseconds: extended.nanoseconds,
+            owner: (
+                extended.user.or(header.uid().ok()).unwrap_or(0),
+                extended.group.or(header.gid().ok()).unwrap_or(0),
+            ),
+            attributes: extended.attributes,
             stored,
             size: stored,
             segments: None,
         })
     }
-}
-
-impl Extended {
-    fn take(&mut self, bytes: &[u8]) -> Result<(), Broken> {
-        for (key, value) in records(bytes)? {
-            let text = || std::str::from_utf8(value).map_err(|_| ODD);
-            match key {
-                b"path" => self.name = Some(value.to_owned()),
-                b"linkpath" => self.link = Some(value.to_owned()),
-                b"size" => self.size = Some(text()?.parse().map_err(|_| ODD)?),
-                b"mtime" => {
-                    let whole = text()?.split('.').next().unwrap_or_default();
-                    self.modified = Some(whole.parse().map_err(|_| ODD)?);
-                }
-                key if key.starts_with(b"GNU.sparse.") => {
-                    return Err(Broken(
-                        "the archive holds a sparse file in the PAX format; pack it in the GNU \
-                         format (tar --format=gnu)",
-                    ));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-}
-
-const ODD: Broken = Broken("an extended header in the archive is damaged");
-
-/// A key and its value.
-pub(crate) type Record<'a> = (&'a [u8], &'a [u8]);
-
-/// The records of an extended header. Each begins with its own length: a value may hold anything,
-/// line ends too.
-pub(crate) fn records(mut bytes: &[u8]) -> Result<Vec<Record<'_>>, Broken> {
-    let mut all = Vec::new();
-    while !bytes.is_empty() {
-        let digits = bytes.iter().position(|byte| *byte == b' ').ok_or(ODD)?;
-        let length = bytes
-            .get(..digits)
-            .and_then(|it| std::str::from_utf8(it).ok());
-        let length: usize = length.and_then(|it| it.parse().ok()).ok_or(ODD)?;
-        let record = bytes.get(digits + 1..length).ok_or(ODD)?;
-        let record = record.strip_suffix(b"\n").ok_or(ODD)?;
-        let middle = record.iter().position(|byte| *byte == b'=').ok_or(ODD)?;
-        let (key, value) = record.split_at(middle);
-        all.push((key, value.get(1..).unwrap_or_default()));
-        bytes = bytes.get(length..).unwrap_or_default();
-    }
-    Ok(all)
 }
 
 /// Fills a block.

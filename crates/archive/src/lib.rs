@@ -6,6 +6,7 @@
 //! does not grow with the size of files or trees.
 
 mod frames;
+pub mod layer;
 mod pack;
 mod sparse;
 mod unpack;

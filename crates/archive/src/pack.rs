@@ -46,6 +46,12 @@ pub enum PackError {
     /// There is too much.
     #[error("more than {0} entries; pack less at once")]
     TooMany(u64),
+    /// There is too much.
+    #[error("more than {0} bytes")]
+    TooLarge(u64),
+    /// An archive has no word for it, or it is not what it was.
+    #[error("cannot pack {0}: {1}")]
+    Refused(String, &'static str),
 }
 
 /// A directory that is being gone through.

@@ -7,7 +7,7 @@ use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 use tar::{GnuExtSparseHeader, Header};
 
-use crate::frames::{Broken, FrameError, fill};
+use crate::frames::{BLOCK, Broken, FrameError, fill};
 
 /// Most parts of one file. A file of more is taken as one without holes.
 pub(crate) const SEGMENTS_MAX: usize = 16 * 1024;
@@ -66,7 +66,6 @@ pub(crate) fn read(
     stored: u64,
     input: &mut impl Read,
 ) -> Result<(Vec<(u64, u64)>, u64), FrameError> {
-    const ODD: Broken = Broken("a sparse file in the archive is damaged");
     let gnu = header.as_gnu().ok_or(ODD)?;
     let size = gnu.real_size().map_err(|_| ODD)?;
     let mut all = Vec::new();
@@ -89,11 +88,17 @@ pub(crate) fn read(
         block.sparse().iter().try_for_each(&mut take)?;
         is_extended = block.is_extended();
     }
+    check(&all, size, stored)?;
+    Ok((all, size))
+}
+
+/// Whether parts are in order, within the file, and as long as what is stored.
+pub(crate) fn check(segments: &[(u64, u64)], size: u64, stored: u64) -> Result<(), Broken> {
     let mut end = 0_u64;
     let mut total = 0_u64;
-    for (offset, length) in &all {
+    for (offset, length) in segments {
         if *offset < end {
-            return Err(ODD.into());
+            return Err(ODD);
         }
         end = offset
             .checked_add(*length)
@@ -102,10 +107,55 @@ pub(crate) fn read(
         total += length;
     }
     if total != stored {
-        return Err(ODD.into());
+        return Err(ODD);
     }
-    Ok((all, size))
+    Ok(())
 }
+
+/// How many lines there must be before the parts can be read.
+pub(crate) fn lines_of(text: &[u8]) -> Result<usize, Broken> {
+    let end = text.iter().position(|byte| *byte == b'\n').ok_or(ODD)?;
+    let parts = decimal(text.get(..end).unwrap_or_default())?;
+    if parts > SEGMENTS_MAX as u64 + 1 {
+        return Err(Broken("a sparse file in the archive has too many parts"));
+    }
+    Ok(1 + 2 * parts as usize)
+}
+
+/// The parts as numbers in lines, behind one that says how many there are.
+pub(crate) fn parse(text: &[u8], size: u64) -> Result<Vec<(u64, u64)>, Broken> {
+    let count = lines_of(text)?;
+    let mut lines = text.split(|byte| *byte == b'\n').take(count).skip(1);
+    let mut all = Vec::new();
+    while let Some(offset) = lines.next() {
+        let (offset, length) = (decimal(offset)?, decimal(lines.next().ok_or(ODD)?)?);
+        if offset > size {
+            return Err(ODD);
+        }
+        all.push((offset, length));
+    }
+    Ok(all)
+}
+
+fn decimal(line: &[u8]) -> Result<u64, Broken> {
+    let text = std::str::from_utf8(line).map_err(|_| ODD)?;
+    text.parse().map_err(|_| ODD)
+}
+
+/// The parts as [`parse`] reads them, filled up to whole blocks.
+pub(crate) fn lines(segments: &[(u64, u64)], size: u64) -> Vec<u8> {
+    // An empty part at the end tells where the file ends.
+    let all = segments.iter().copied().chain([(size, 0)]);
+    let mut text = format!("{}\n", segments.len() + 1);
+    for (offset, length) in all {
+        text.push_str(&format!("{offset}\n{length}\n"));
+    }
+    let mut bytes = text.into_bytes();
+    bytes.resize(bytes.len().next_multiple_of(BLOCK), 0);
+    bytes
+}
+
+pub(crate) const ODD: Broken = Broken("a sparse file in the archive is damaged");
 
 /// A number as headers hold it: octal digits, or binary with a mark where they do not suffice.
 fn number(field: &mut [u8; 12], value: u64) {

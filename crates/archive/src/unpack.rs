@@ -20,7 +20,8 @@ use crate::{BLOCK_BYTES, Report, shown};
 mod name;
 mod place;
 
-use self::name::{Name, leads_out};
+pub(crate) use self::name::Name;
+use self::name::leads_out;
 use self::place::{Pending, Place};
 
 /// How much may be unpacked.

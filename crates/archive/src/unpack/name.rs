@@ -7,21 +7,30 @@ const NAME_BYTES_MAX: usize = 4096;
 
 /// A name below the target directory, as its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Name<'a>(Vec<&'a [u8]>);
+pub(crate) struct Name<'a>(Vec<&'a [u8]>);
 
 impl<'a> Name<'a> {
     /// Takes a name apart.
     ///
     /// # Errors
     /// Why it is none that stays below.
-    pub(super) fn new(name: &'a [u8]) -> Result<Self, &'static str> {
+    pub(crate) fn new(name: &'a [u8]) -> Result<Self, &'static str> {
+        Self::within(name, DEPTH_MAX, NAME_BYTES_MAX)
+    }
+
+    /// The same, with other limits of depth and length.
+    pub(crate) fn within(
+        name: &'a [u8],
+        depth_max: usize,
+        bytes_max: usize,
+    ) -> Result<Self, &'static str> {
         if name.starts_with(b"/") {
             return Err("its name begins at the root");
         }
         if name.contains(&0) {
             return Err("its name holds a NUL byte");
         }
-        if name.len() > NAME_BYTES_MAX {
+        if name.len() > bytes_max {
             return Err("its name is too long");
         }
         let parts = name.split(|byte| *byte == b'/');
@@ -29,24 +38,24 @@ impl<'a> Name<'a> {
         if parts.iter().any(|part| *part == b"..") {
             return Err("its name leads upwards");
         }
-        if parts.len() > DEPTH_MAX {
+        if parts.len() > depth_max {
             return Err("it lies too deep");
         }
         Ok(Self(parts))
     }
 
     /// The last part; `None` for the target itself.
-    pub(super) fn own(&self) -> Option<&'a [u8]> {
+    pub(crate) fn own(&self) -> Option<&'a [u8]> {
         self.0.last().copied()
     }
 
     /// The directories above, outermost first.
-    pub(super) fn above(&self) -> &[&'a [u8]] {
+    pub(crate) fn above(&self) -> &[&'a [u8]] {
         self.0.split_last().map_or(&[], |(_, above)| above)
     }
 
     /// All parts.
-    pub(super) fn parts(&self) -> &[&'a [u8]] {
+    pub(crate) fn parts(&self) -> &[&'a [u8]] {
         &self.0
     }
 }
