@@ -10,10 +10,13 @@ mod attributes;
 mod copy;
 mod pass;
 mod process;
+pub mod stream;
+pub mod transfer;
 mod walk;
 
 use serde::{Deserialize, Serialize};
 
+pub use transfer::{Outcome, UnpackOrder};
 pub use process::{Given, Process, Told, doom, is_there, leftovers};
 
 /// What is being made or removed has this behind its name.
@@ -30,6 +33,10 @@ pub enum Work {
     Copy(Order),
     /// Remove what is unfinished or doomed of one snapshot.
     Remove(String),
+    /// Pack a layer.
+    Pack,
+    /// Unpack a snapshot.
+    Unpack(UnpackOrder),
 }
 
 /// How a layer is copied.

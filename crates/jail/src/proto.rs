@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::capture::Captured;
+use crate::capture::{Captured, UnpackOrder};
 use crate::spec::{Keepsake, Spec};
 
 /// Raised with every change that an older side would misread. A server that finds a launcher of
@@ -51,6 +51,12 @@ pub enum Request {
     Snapshot(SnapshotOrder),
     /// Remove a snapshot, or break off its taking. An unknown id is a success.
     RemoveSnapshot(String),
+    /// Pack a layer into this connection, which is used for nothing else from then on. Answered by
+    /// [`Answer::Done`] first; then follow a stream and an outcome as `capture` has them.
+    Pack(Tree),
+    /// Unpack a snapshot that comes over this connection. Answered as [`Request::Pack`], but the
+    /// caller sends the streams.
+    Unpack(UnpackOrder),
     /// All named volumes. Answered by [`Answer::Volumes`].
     Volumes,
     /// Remove a named volume that nobody has mounted.
@@ -135,6 +141,16 @@ pub struct SnapshotOrder {
     pub bytes_max: u64,
     /// Most files, folders and links that it may have.
     pub entries_max: u64,
+}
+
+/// A layer in the state directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tree {
+    /// That of a snapshot of this id.
+    Snapshot(String),
+    /// That of images of this digest, in hexadecimal digits.
+    Image(String),
 }
 
 /// A snapshot that was taken.

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::copy::Copier;
 use super::pass::{Moment, Pass, Tally};
+use super::transfer::{self, Outcome};
 use super::{Captured, DOOMED, LAYER, Order, UNFINISHED, Work};
 use crate::faults::told;
 use crate::sys::{self, Cloned};
@@ -54,6 +55,8 @@ pub enum Told {
     Copied(Captured),
     /// All is removed.
     Removed,
+    /// This came of what was asked over a connection.
+    Transferred(Outcome),
     /// Nothing came of it.
     Failed(String),
 }
@@ -76,6 +79,8 @@ pub struct Given<'a> {
     pub layer: Option<BorrowedFd<'a>>,
     /// The `cgroup.events` of the sandbox.
     pub events: Option<BorrowedFd<'a>>,
+    /// The connection of whoever sends or gets archives.
+    pub connection: Option<BorrowedFd<'a>>,
 }
 
 impl Process {
@@ -88,13 +93,14 @@ impl Process {
         match sys::clone_process(0, None)? {
             Cloned::Child => {
                 drop(ours);
-                let report = match confine(work, &theirs, given)
+                let last = match confine(work, &theirs, given)
                     .and_then(|()| work_on(work, given, &theirs))
                 {
-                    Ok(report) => report,
+                    Ok(last) => last,
                     Err(error) => Told::Failed(told(&error)),
                 };
-                let _ = tell(&theirs, &report);
+                let _ = tell(&theirs, &last);
+                let _ = report(&last, given);
                 sys::exit_now(0)
             }
             Cloned::Parent { pidfd, .. } => Ok(Self {
@@ -145,9 +151,11 @@ fn confine(work: &Work, channel: &OwnedFd, given: &Given<'_>) -> io::Result<()> 
     let name = match work {
         Work::Copy(_) => c"barchan-copy",
         Work::Remove(_) => c"barchan-remove",
+        Work::Pack => c"barchan-pack",
+        Work::Unpack(_) => c"barchan-unpack",
     };
     let _ = rustix::thread::set_name(name);
-    let fds = [Some(given.shelf), given.layer, given.events];
+    let fds = [Some(given.shelf), given.layer, given.events, given.connection];
     let fds = fds.iter().flatten().map(AsRawFd::as_raw_fd);
     let kept: Vec<_> = [0, 1, 2, channel.as_raw_fd()]
         .into_iter()
@@ -163,9 +171,13 @@ fn confine(work: &Work, channel: &OwnedFd, given: &Given<'_>) -> io::Result<()> 
     rustix::process::setrlimit(Resource::Data, memory)?;
     rustix::process::umask(Mode::empty());
     rustix::thread::set_no_new_privs(true)?;
+    let kept = match work {
+        Work::Pack => CapabilitySet::DAC_READ_SEARCH,
+        _ => KEPT,
+    };
     let sets = CapabilitySets {
-        effective: KEPT,
-        permitted: KEPT,
+        effective: kept,
+        permitted: kept,
         inheritable: CapabilitySet::empty(),
     };
     Ok(set_capabilities(None, sets)?)
@@ -185,6 +197,32 @@ fn work_on(work: &Work, given: &Given<'_>, channel: &OwnedFd) -> io::Result<Told
             }
             Ok(Told::Removed)
         }
+        (Work::Pack, Some(layer)) => transfer(given, |over| transfer::pack(layer, over)),
+        (Work::Pack, None) => Err(io::ErrorKind::InvalidInput.into()),
+        (Work::Unpack(order), _) => {
+            transfer(given, |over| transfer::unpack(order, given.shelf, over))
+        }
+    }
+}
+
+/// Does what was asked over a connection.
+fn transfer(
+    given: &Given<'_>,
+    work: impl FnOnce(BorrowedFd<'_>) -> io::Result<Outcome>,
+) -> io::Result<Told> {
+    let over = given.connection.ok_or(io::ErrorKind::InvalidInput)?;
+    work(over).map(Told::Transferred)
+}
+
+/// Says to whoever asked over a connection what came of it: after the launcher knows.
+fn report(told: &Told, given: &Given<'_>) -> io::Result<()> {
+    let Some(over) = given.connection else {
+        return Ok(());
+    };
+    match told {
+        Told::Transferred(outcome) => transfer::report(outcome, over),
+        Told::Failed(words) => transfer::report(&Outcome::Failed(words.clone()), over),
+        _ => Ok(()),
     }
 }
 
@@ -200,7 +238,7 @@ const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-fn folder(above: impl AsFd, name: &str) -> io::Result<OwnedFd> {
+pub(super) fn folder(above: impl AsFd, name: &str) -> io::Result<OwnedFd> {
     rustix::fs::mkdirat(&above, name, Mode::RWXU)?;
     Ok(rustix::fs::openat(&above, name, FOLDER, Mode::empty())?)
 }

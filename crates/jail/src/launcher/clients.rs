@@ -105,6 +105,19 @@ impl Clients {
         }
     }
 
+    /// Hands a connection over to somebody else, who is told that it is; `None` for one that is
+    /// gone or has said more already.
+    pub(super) fn hand_over(&mut self, from: Caller, epoll: &OwnedFd) -> Option<UnixStream> {
+        let mut client = self.open.remove(&from.client)?;
+        let _ = epoll::delete(epoll, &client.stream);
+        let told = client.send(&Message {
+            seq: from.seq,
+            answer: Answer::Done,
+        });
+        let is_quiet = client.incoming.is_empty() && client.outgoing.is_empty();
+        (told.is_ok() && is_quiet).then_some(client.stream)
+    }
+
     /// Tells everybody.
     pub(super) fn announce(&mut self, answer: &Answer) {
         let message = Message {

@@ -5,6 +5,7 @@
 
 mod removals;
 mod stillness;
+mod transfers;
 
 use std::collections::BTreeMap;
 use std::fs::DirBuilder;
@@ -55,6 +56,9 @@ enum Task {
         keepsake: Keepsake,
     },
     Remove,
+    Pack,
+    /// Unpack the snapshot of this id.
+    Unpack(String),
 }
 
 impl Launcher {
@@ -118,6 +122,7 @@ impl Launcher {
             shelf: shelf.as_fd(),
             layer: Some(layer.as_fd()),
             events: Some(events.as_fd()),
+            connection: None,
         };
         let process = Process::start(&work, &given).map_err(start)?;
         tenant.is_copied = true;
@@ -211,13 +216,15 @@ impl Launcher {
         };
         worker.process.reap();
         self.released(&worker.task);
-        let Task::Copy {
-            order,
-            caller,
-            keepsake,
-        } = worker.task
-        else {
-            return self.removal_ended(worker.ended);
+        let (order, caller, keepsake) = match worker.task {
+            Task::Copy {
+                order,
+                caller,
+                keepsake,
+            } => (order, caller, keepsake),
+            Task::Remove => return self.removal_ended(worker.ended),
+            Task::Pack => return,
+            Task::Unpack(snapshot) => return self.unpacking_ended(snapshot, worker.ended),
         };
         let answer = match (worker.ended, worker.stillness) {
             (Some(Told::Copied(captured)), Stillness::Over) => {
@@ -290,11 +297,13 @@ impl Snapshots {
             .count()
     }
 
-    /// Who copies for this snapshot.
+    /// Who makes this snapshot.
     fn copier(&self, wanted: &str) -> Option<&Worker> {
-        self.at_work.values().find(
-            |worker| matches!(&worker.task, Task::Copy { order, .. } if order.snapshot == wanted),
-        )
+        self.at_work.values().find(|worker| match &worker.task {
+            Task::Copy { order, .. } => order.snapshot == wanted,
+            Task::Unpack(snapshot) => snapshot == wanted,
+            Task::Remove | Task::Pack => false,
+        })
     }
 }
 

@@ -30,6 +30,8 @@ impl Launcher {
             },
             Request::Log(id) => self.log(&id),
             Request::Snapshot(order) => return self.take_snapshot(caller, order),
+            Request::Pack(tree) => return self.pack(caller, &tree),
+            Request::Unpack(order) => return self.unpack(caller, order),
             Request::RemoveSnapshot(id) => self.remove_snapshot(&id),
             Request::Volumes => self.list_volumes(),
             Request::RemoveVolume(name) => self.remove_volume(&name),

@@ -28,6 +28,7 @@ fn copied(channel: &OwnedFd) -> (io::Result<Captured>, bool) {
         shelf: shelf.as_fd(),
         layer: None,
         events: Some(events.as_fd()),
+        connection: None,
     };
     let done = copy(&order, &layer, &given, channel);
     let is_there = at("shelf/one/layer/file").exists() && !at("shelf/one/links").exists();

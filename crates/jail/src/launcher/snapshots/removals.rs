@@ -107,6 +107,7 @@ impl Launcher {
             shelf: shelf.as_fd(),
             layer: None,
             events: None,
+            connection: None,
         };
         let process = Process::start(&Work::Remove(snapshot), &given)?;
         self.employ(process, Task::Remove)
