@@ -59,6 +59,14 @@ impl Http {
         self.limits
     }
 
+    /// The same, with other deadlines.
+    pub(crate) fn with_limits(&self, limits: Limits) -> Self {
+        Self {
+            limits,
+            ..self.clone()
+        }
+    }
+
     /// A request in our dress, without a body yet.
     pub(crate) fn request(&self, method: Method, path: &str) -> request::Builder {
         let builder = Request::builder()

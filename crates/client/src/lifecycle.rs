@@ -1,5 +1,6 @@
 //! Calls to the lifecycle API of a server.
 
+mod images;
 mod snapshots;
 
 use barchan_wire::id::SandboxId;
@@ -18,6 +19,7 @@ use crate::sandbox;
 use crate::sandbox::encoded;
 use crate::target::Target;
 
+pub use images::ImageDownload;
 pub use snapshots::SnapshotFilter;
 
 /// A server, and what may be asked of it. Cheap to clone: clones share their connections.

@@ -16,8 +16,8 @@ mod walk;
 
 use serde::{Deserialize, Serialize};
 
-pub use transfer::{Outcome, UnpackOrder};
 pub use process::{Given, Process, Told, doom, is_there, leftovers};
+pub use transfer::{Outcome, UnpackOrder};
 
 /// What is being made or removed has this behind its name.
 pub const UNFINISHED: &str = ".new";

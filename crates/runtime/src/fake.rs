@@ -19,8 +19,9 @@ use tokio::runtime::Handle;
 use tokio::sync::{broadcast, watch};
 
 use crate::{
-    Capabilities, EXECD_PORT, EndReason, ErrorKind, NamedVolume, Observed, Phase, Plan, Runtime,
-    RuntimeError, Snapshot, SnapshotOrder, Upstream,
+    Capabilities, EXECD_PORT, EndReason, ErrorKind, Export, ExportOrder, ImportOrder, Imported,
+    NamedVolume, Observed, Phase, Pieces, Plan, Runtime, RuntimeError, Snapshot, SnapshotOrder,
+    Upstream,
 };
 use world::World;
 
@@ -275,6 +276,19 @@ impl Runtime for Fake {
     async fn delete_snapshot(&self, id: &SnapshotId) -> Result<(), RuntimeError> {
         self.enter("delete_snapshot")?.snapshots.remove(id);
         Ok(())
+    }
+
+    async fn export_snapshot(&self, order: ExportOrder) -> Result<Export, RuntimeError> {
+        self.enter("export_snapshot")?.export(&order)
+    }
+
+    async fn import_snapshot(
+        &self,
+        order: ImportOrder,
+        archive: Pieces,
+    ) -> Result<Imported, RuntimeError> {
+        let archive = snapshots::receive(archive, order.bytes_max).await?;
+        self.enter("import_snapshot")?.import(order, &archive)
     }
 
     async fn is_busy(&self, id: &SandboxId) -> Result<bool, RuntimeError> {

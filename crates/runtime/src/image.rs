@@ -11,6 +11,7 @@ mod disk;
 pub mod error;
 mod host;
 pub mod manifest;
+pub mod oci;
 pub mod recipe;
 pub mod recipes;
 mod saved;

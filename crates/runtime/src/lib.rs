@@ -12,13 +12,16 @@ pub mod plan;
 pub mod remote;
 
 use std::borrow::Cow;
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use barchan_wire::id::{SandboxId, SnapshotId};
+use bytes::Bytes;
+use futures::stream::BoxStream;
 use serde::{Deserialize, Serialize};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, mpsc};
 
 pub use observed::{EndReason, Observed, Phase};
 pub use plan::{Gpus, Hook, Limits, NewVolume, Plan, Volume, VolumeSource};
@@ -82,6 +85,18 @@ pub trait Runtime: Send + Sync {
     /// unknown id is a success.
     async fn delete_snapshot(&self, id: &SnapshotId) -> Result<(), RuntimeError>;
 
+    /// Packs a snapshot as an OCI image. All that can be refused is refused before it returns; what
+    /// follows are the pieces of the archive, or an early end.
+    async fn export_snapshot(&self, order: ExportOrder) -> Result<Export, RuntimeError>;
+
+    /// Makes a snapshot of an OCI image that is received as an archive. On failure nothing is left
+    /// behind.
+    async fn import_snapshot(
+        &self,
+        order: ImportOrder,
+        archive: Pieces,
+    ) -> Result<Imported, RuntimeError>;
+
     /// Changes as they are seen (a process that died, an end that the runtime caused). A receiver
     /// that lags must call `list`.
     fn watch(&self) -> broadcast::Receiver<Observed>;
@@ -114,6 +129,53 @@ pub struct Snapshot {
     /// How long the sandbox stood still.
     pub still: Duration,
 }
+
+/// How a snapshot is packed as an image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExportOrder {
+    /// Which one.
+    pub snapshot: SnapshotId,
+    /// When it was taken: a date as RFC 3339 has it.
+    pub created: String,
+    /// Whether the host's own system, on which it may stand, is left out.
+    pub without_host: bool,
+    /// Longest time that the packing may take before the first piece.
+    pub wait: Duration,
+}
+
+/// A snapshot on its way out.
+#[derive(Debug)]
+pub struct Export {
+    /// The image's digest, as `sha256:…`.
+    pub digest: String,
+    /// How long the archive is, in bytes.
+    pub bytes: u64,
+    /// The archive. It ends early when something goes wrong, of which the log tells.
+    pub pieces: mpsc::Receiver<Bytes>,
+}
+
+/// How a snapshot is made of an image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImportOrder {
+    /// The new snapshot's id.
+    pub snapshot: SnapshotId,
+    /// Most bytes that it may take on the disk, and the archive too.
+    pub bytes_max: u64,
+    /// Longest time that the unpacking may take once the archive is there.
+    pub wait: Duration,
+}
+
+/// A snapshot that was made of an image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Imported {
+    /// What it takes on the disk, in bytes.
+    pub bytes: u64,
+    /// The image's digest, as `sha256:…`.
+    pub digest: String,
+}
+
+/// An archive as it is received. An error says that it broke off.
+pub type Pieces = BoxStream<'static, io::Result<Bytes>>;
 
 /// How to reach a port of a sandbox: HTTP/1.1 over a Unix socket, with a path prefix for ports
 /// that the in-sandbox daemon forwards.
@@ -194,8 +256,29 @@ pub enum ErrorKind {
     UnknownSnapshot,
     /// The snapshot could not be taken.
     SnapshotFailed,
+    /// Something about an archive that a snapshot is made of or packed as.
+    Archive(ArchiveFault),
     /// Anything else.
     Internal,
+}
+
+/// What can be wrong with an archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ArchiveFault {
+    /// It is no OCI image, is damaged, or holds what may not be in one.
+    Invalid,
+    /// The image is for other machines.
+    Platform,
+    /// There is more in it than there may be.
+    TooLarge,
+    /// It broke off while it was received.
+    BrokenOff,
+    /// The snapshot stands on the host's own system, which is no part of it.
+    OnHost,
+    /// The snapshot holds what an image has no word for.
+    Unspeakable,
+    /// As many archives come and go as may at once.
+    Busy,
 }
 
 /// What can be wrong with a volume.

@@ -7,6 +7,7 @@ mod pulse;
 mod settings;
 mod snapshots;
 mod start;
+mod transfer;
 mod volumes;
 mod warm;
 mod words;
@@ -22,18 +23,18 @@ use barchan_jail::guest::Boot;
 use barchan_jail::proto::{Answer, Hello, Message, Request};
 use barchan_jail::spec::{self, Network, Spec};
 use barchan_wire::id::{SandboxId, SnapshotId};
-use serde::{Deserialize, Serialize};
 use tokio::sync::{broadcast, watch};
 
-use crate::image::{ResolvedImage, Saved, Store};
+use crate::image::{ResolvedImage, Saved, Store, oci};
 use crate::{
-    Capabilities, EXECD_PORT, EndReason, ErrorKind, NamedVolume, Observed, Phase, Plan, Runtime,
-    RuntimeError, Snapshot, SnapshotOrder, Upstream,
+    Capabilities, EXECD_PORT, EndReason, ErrorKind, Export, ExportOrder, ImportOrder, Imported,
+    NamedVolume, Observed, Phase, Pieces, Plan, Runtime, RuntimeError, Snapshot, SnapshotOrder,
+    Upstream,
 };
 use line::Line;
 use living::Living;
 pub use settings::Settings;
-use words::{from_failure, from_image, from_volume, internal, observed, to_bind, to_hook};
+use words::{Note, from_failure, from_image, from_volume, internal, observed, to_bind, to_hook};
 
 /// Events that a slow watcher may miss before it must list.
 const EVENTS_MAX: usize = 4096;
@@ -52,12 +53,6 @@ pub struct Native {
     events: broadcast::Sender<Observed>,
     /// The launcher was told to go: its end is no accident, and it gets no successor.
     closing: AtomicBool,
-}
-
-/// What the launcher keeps for us with each sandbox.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Note {
-    image_digest: String,
 }
 
 impl Native {
@@ -199,6 +194,7 @@ impl Native {
             image_digest: image.digest.clone(),
         };
         let (below, cwd) = (saved.env.clone(), saved.cwd.clone());
+        let (uid, gid) = oci::ids(&saved.user);
         let keepsake = snapshots::keepsake(saved, &plan)?;
         let allowed = self.settings.host_paths.as_deref().unwrap_or_default();
         let volumes = plan.volumes.into_iter();
@@ -221,8 +217,8 @@ impl Native {
                 cwd,
                 memory_bytes: plan.limits.memory_bytes,
                 cpu_millis: plan.limits.cpu_millis,
-                uid: None,
-                gid: None,
+                uid,
+                gid,
                 pre_start: plan.pre_start.map(to_hook),
                 periodic: plan.periodic.into_iter().map(to_hook).collect(),
             },
@@ -237,16 +233,6 @@ impl Native {
             note: serde_json::to_string(&note).unwrap_or_default(),
             keepsake,
         })
-    }
-
-    /// The launcher opens only what lies beneath the state directory.
-    fn beneath_state(&self, paths: &[PathBuf]) -> Result<Vec<PathBuf>, RuntimeError> {
-        let inside = |path: &PathBuf| path.strip_prefix(&self.settings.state).map(PathBuf::from);
-        paths
-            .iter()
-            .map(inside)
-            .collect::<Result<_, _>>()
-            .map_err(|_| internal("a layer of the image lies outside the state directory"))
     }
 
     async fn status(&self, request: Request) -> Result<Observed, RuntimeError> {
@@ -379,6 +365,18 @@ impl Runtime for Native {
     async fn delete_snapshot(&self, id: &SnapshotId) -> Result<(), RuntimeError> {
         let request = Request::RemoveSnapshot(id.to_string());
         self.ask(request).await.map(|_| ())
+    }
+
+    async fn export_snapshot(&self, order: ExportOrder) -> Result<Export, RuntimeError> {
+        self.export(order).await
+    }
+
+    async fn import_snapshot(
+        &self,
+        order: ImportOrder,
+        archive: Pieces,
+    ) -> Result<Imported, RuntimeError> {
+        self.import(order, archive).await
     }
 
     fn watch(&self) -> broadcast::Receiver<Observed> {

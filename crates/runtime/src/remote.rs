@@ -8,6 +8,7 @@
 mod channel;
 mod living;
 mod serve;
+mod streams;
 mod words;
 
 use std::collections::{HashMap, VecDeque};
@@ -21,10 +22,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use barchan_wire::id::{SandboxId, SnapshotId};
 use tokio::sync::{broadcast, oneshot};
+use tokio::task::JoinSet;
 
 use crate::{
-    Capabilities, EXECD_PORT, ErrorKind, NamedVolume, Observed, Plan, Runtime, RuntimeError,
-    Snapshot, SnapshotOrder, Upstream,
+    Capabilities, EXECD_PORT, ErrorKind, Export, ExportOrder, ImportOrder, Imported, NamedVolume,
+    Observed, Pieces, Plan, Runtime, RuntimeError, Snapshot, SnapshotOrder, Upstream,
 };
 pub use channel::pair;
 use channel::{Receiver, Sender};
@@ -39,13 +41,18 @@ const EVENTS_MAX: usize = 4096;
 pub struct Remote {
     sender: Sender,
     next: AtomicU64,
-    waiting: Mutex<Option<HashMap<u64, oneshot::Sender<Answer>>>>,
+    waiting: Mutex<Option<Waiting>>,
     standing: Mutex<Standing>,
     living: Living,
     events: broadcast::Sender<Observed>,
+    /// What brings archives here.
+    archives: Mutex<JoinSet<()>>,
 }
 
 type Answer = Result<Said, RuntimeError>;
+/// An answer, and the descriptors that came with it.
+type Given = (Said, VecDeque<OwnedFd>);
+type Waiting = HashMap<u64, oneshot::Sender<Result<Given, RuntimeError>>>;
 
 /// What the keeper said last of itself.
 #[derive(Debug, Default)]
@@ -73,6 +80,7 @@ impl Remote {
             standing: Mutex::default(),
             living: Living::default(),
             events: broadcast::Sender::new(EVENTS_MAX),
+            archives: Mutex::default(),
         });
         let hearing = Arc::clone(&remote).listen(receiver);
         Ok((remote, hearing))
@@ -112,12 +120,12 @@ impl Remote {
         self.waiting().take();
     }
 
-    fn hear(&self, message: Message, fds: VecDeque<OwnedFd>) {
+    fn hear(&self, message: Message, mut fds: VecDeque<OwnedFd>) {
         let Message { seq, said } = message;
         if let Ok(Said::Ready(capabilities)) = &said {
             let mut standing = self.standing();
             standing.capabilities = capabilities.clone();
-            standing.sockets.extend(fds);
+            standing.sockets.extend(fds.drain(..));
         }
         if seq == 0 {
             match said {
@@ -134,18 +142,23 @@ impl Remote {
         }
         let waiting = self.waiting().as_mut().and_then(|all| all.remove(&seq));
         if let Some(waiting) = waiting {
-            let _ = waiting.send(said);
+            let _ = waiting.send(said.map(|said| (said, fds)));
         }
     }
 
     async fn ask(&self, ask: Ask) -> Answer {
+        self.ask_with(ask, Vec::new()).await.map(|(said, _)| said)
+    }
+
+    /// Asks with descriptors, and gets those of the answer.
+    async fn ask_with(&self, ask: Ask, fds: Vec<OwnedFd>) -> Result<Given, RuntimeError> {
         let seq = self.next.fetch_add(1, Ordering::Relaxed) + 1;
         let (sender, answer) = oneshot::channel();
         match self.waiting().as_mut() {
             Some(waiting) => waiting.insert(seq, sender),
             None => return Err(gone()),
         };
-        if let Err(error) = self.sender.send(&Call { seq, ask }, Vec::new()).await {
+        if let Err(error) = self.sender.send(&Call { seq, ask }, fds).await {
             if let Some(waiting) = self.waiting().as_mut() {
                 waiting.remove(&seq);
             }
@@ -159,8 +172,12 @@ impl Remote {
         self.ask(ask).await.map(|_| ())
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Option<HashMap<u64, oneshot::Sender<Answer>>>> {
+    fn waiting(&self) -> MutexGuard<'_, Option<Waiting>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn archives(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.archives.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn standing(&self) -> MutexGuard<'_, Standing> {
@@ -297,6 +314,40 @@ impl Runtime for Remote {
 
     async fn delete_snapshot(&self, id: &SnapshotId) -> Result<(), RuntimeError> {
         self.order(Ask::DeleteSnapshot(id.clone())).await
+    }
+
+    async fn export_snapshot(&self, order: ExportOrder) -> Result<Export, RuntimeError> {
+        match self
+            .ask_with(Ask::ExportSnapshot(order), Vec::new())
+            .await?
+        {
+            (Said::Export(digest, bytes), mut fds) => {
+                let archive = fds.pop_front().ok_or_else(strange)?;
+                let (pieces, bringing) = streams::pieces_of(archive)?;
+                let mut archives = self.archives();
+                while archives.try_join_next().is_some() {}
+                archives.spawn(bringing);
+                Ok(Export {
+                    digest,
+                    bytes,
+                    pieces,
+                })
+            }
+            _ => Err(strange()),
+        }
+    }
+
+    async fn import_snapshot(
+        &self,
+        order: ImportOrder,
+        archive: Pieces,
+    ) -> Result<Imported, RuntimeError> {
+        let (ours, theirs) = streams::pair()?;
+        let ask = self.ask_with(Ask::ImportSnapshot(order), vec![theirs]);
+        match streams::send_while(archive, ours, ask).await? {
+            (Said::Imported(imported), _) => Ok(imported),
+            _ => Err(strange()),
+        }
     }
 
     fn watch(&self) -> broadcast::Receiver<Observed> {

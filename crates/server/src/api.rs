@@ -10,6 +10,7 @@ mod events;
 mod features;
 mod guard;
 mod identity;
+mod images;
 mod keys;
 mod links;
 mod metrics;
@@ -239,6 +240,8 @@ impl Api {
             Operation::ListSnapshots => self.list_snapshots(&request),
             Operation::Snapshot => self.snapshot(place),
             Operation::RemoveSnapshot => self.remove_snapshot(place).await,
+            Operation::ExportSnapshot => self.export_snapshot(place, &request).await,
+            Operation::ImportSnapshot => self.import_snapshot(request, &identity).await,
             Operation::Missing(missing) => Err(self.missing(missing, place)),
         }
     }

@@ -178,7 +178,7 @@ impl Applied {
             }
             Mark::Gone(gone) => {
                 let here = self.above(&name, &whole)?;
-                return self.hide(here, above, gone).map_err(written(&whole));
+                return self.hide(&here, above, gone).map_err(written(&whole));
             }
             Mark::None => {}
         }
@@ -226,3 +226,6 @@ fn written(name: &[u8]) -> impl FnOnce(Errno) -> UnpackError {
     let name = shown(name);
     move |errno| UnpackError::Write(name, errno)
 }
+
+#[cfg(test)]
+mod fuzz;

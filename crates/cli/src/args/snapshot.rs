@@ -1,5 +1,7 @@
 //! The flags of `barchan snapshot`.
 
+use std::path::PathBuf;
+
 use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
@@ -35,6 +37,28 @@ pub(crate) enum Snapshot {
     Inspect {
         /// Snapshot, by its id
         id: String,
+    },
+    /// Write a snapshot as an OCI image, in a tar archive
+    Export {
+        /// File to write, or - for the standard output; snapshot-ID.tar when not given
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// Overwrite a file that exists
+        #[arg(long)]
+        force: bool,
+        /// Leave out the host's own system, on which the snapshot stands
+        #[arg(long)]
+        without_host: bool,
+        /// Snapshot, by its id
+        id: String,
+    },
+    /// Make a snapshot of an OCI image in a tar archive, and print its id
+    Import {
+        /// What to call it
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+        /// File to read, or - for the standard input
+        file: PathBuf,
     },
     /// Remove snapshots on which nothing stands
     Rm {

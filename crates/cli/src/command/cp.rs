@@ -125,14 +125,14 @@ async fn download(sandbox: &Sandbox, path: &str, to: &Path, output: &Output) -> 
 }
 
 /// A file that takes its name only once it is whole, and goes away if it never is.
-struct Partial {
+pub(super) struct Partial {
     path: PathBuf,
     whole: PathBuf,
     is_complete: bool,
 }
 
 impl Partial {
-    fn beside(whole: &Path) -> Self {
+    pub(super) fn beside(whole: &Path) -> Self {
         let mut name = whole.file_name().unwrap_or_default().to_os_string();
         name.push(".partial");
         Self {
@@ -142,7 +142,12 @@ impl Partial {
         }
     }
 
-    async fn complete(mut self) -> std::io::Result<()> {
+    /// Where it is written.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) async fn complete(mut self) -> std::io::Result<()> {
         fs::rename(&self.path, &self.whole).await?;
         self.is_complete = true;
         Ok(())
@@ -170,7 +175,7 @@ async fn destination(path: &str, to: &Path) -> Result<PathBuf> {
     Ok(to.join(name))
 }
 
-fn counting(bar: &Arc<ProgressBar>) -> Progress {
+pub(super) fn counting(bar: &Arc<ProgressBar>) -> Progress {
     let bar = Arc::clone(bar);
     Box::new(move |bytes| bar.inc(bytes))
 }

@@ -1,5 +1,7 @@
 //! `barchan snapshot`: saved sandboxes.
 
+mod images;
+
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -10,12 +12,22 @@ use barchan_wire::lifecycle::{Snapshot as Told, SnapshotState};
 use crate::args::{Global, Snapshot};
 use crate::output::Output;
 use crate::server;
+use crate::stop::Stop;
 
 /// How often a snapshot that is being taken is looked at, and how often at most.
 const LOOK: Duration = Duration::from_millis(50);
 const LOOKS_MAX: usize = 72_000;
 
 pub(super) async fn run(global: &Global, flags: Snapshot, output: &Output) -> Result<u8> {
+    // So that half of a file does not stay.
+    let mut stop = Stop::listen().context("cannot listen for signals")?;
+    tokio::select! {
+        done = dispatch(global, flags, output) => done,
+        code = stop.asked() => Ok(code),
+    }
+}
+
+async fn dispatch(global: &Global, flags: Snapshot, output: &Output) -> Result<u8> {
     let client = server::connect(global).await?;
     match flags {
         Snapshot::Create {
@@ -48,6 +60,22 @@ pub(super) async fn run(global: &Global, flags: Snapshot, output: &Output) -> Re
             list(&client, &filter, quiet, output).await?;
         }
         Snapshot::Inspect { id } => output.json(&client.snapshot(&parsed(&id)?).await?)?,
+        Snapshot::Export {
+            output: path,
+            force: is_forced,
+            without_host,
+            id,
+        } => {
+            let wish = images::Wish {
+                path,
+                is_forced,
+                without_host,
+            };
+            images::export(&client, &parsed(&id)?, wish, output).await?;
+        }
+        Snapshot::Import { name, file } => {
+            images::import(&client, &file, name.as_deref(), output).await?;
+        }
         Snapshot::Rm { ids } => return remove(&client, &ids, output).await,
     }
     Ok(0)

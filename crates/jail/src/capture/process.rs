@@ -155,7 +155,12 @@ fn confine(work: &Work, channel: &OwnedFd, given: &Given<'_>) -> io::Result<()> 
         Work::Unpack(_) => c"barchan-unpack",
     };
     let _ = rustix::thread::set_name(name);
-    let fds = [Some(given.shelf), given.layer, given.events, given.connection];
+    let fds = [
+        Some(given.shelf),
+        given.layer,
+        given.events,
+        given.connection,
+    ];
     let fds = fds.iter().flatten().map(AsRawFd::as_raw_fd);
     let kept: Vec<_> = [0, 1, 2, channel.as_raw_fd()]
         .into_iter()

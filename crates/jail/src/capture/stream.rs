@@ -170,7 +170,10 @@ mod tests {
         let (mut input, mut got) = (wire.as_slice(), Vec::new());
         let error = Receiver::new(&mut input).read_to_end(&mut got).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionAborted);
-        assert_eq!((got.as_slice(), hear(input).unwrap()), (&b"part"[..], b"why".to_vec()));
+        assert_eq!(
+            (got.as_slice(), hear(input).unwrap()),
+            (&b"part"[..], b"why".to_vec())
+        );
     }
 
     #[test]

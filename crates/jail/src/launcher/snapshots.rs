@@ -224,7 +224,9 @@ impl Launcher {
             } => (order, caller, keepsake),
             Task::Remove => return self.removal_ended(worker.ended),
             Task::Pack => return,
-            Task::Unpack(snapshot) => return self.unpacking_ended(snapshot, worker.ended),
+            Task::Unpack(snapshot) => {
+                return self.unpacking_ended(snapshot, worker.ended.as_ref());
+            }
         };
         let answer = match (worker.ended, worker.stillness) {
             (Some(Told::Copied(captured)), Stillness::Over) => {

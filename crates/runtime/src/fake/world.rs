@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::Guest;
+use super::snapshots::Kept;
 use crate::{
     Capabilities, EndReason, ErrorKind, Limits, NamedVolume, Observed, Phase, Plan, RuntimeError,
 };
@@ -28,7 +29,7 @@ pub(super) struct World {
     /// Named volumes by their names.
     pub(super) volumes: BTreeMap<String, NamedVolume>,
     /// What the sandboxes were made of of which there are snapshots.
-    pub(super) snapshots: BTreeMap<SnapshotId, Plan>,
+    pub(super) snapshots: BTreeMap<SnapshotId, Kept>,
 }
 
 /// One sandbox. When it is dropped, its program stops and its socket goes.

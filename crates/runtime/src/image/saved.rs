@@ -35,6 +35,9 @@ pub struct Saved {
     pub env: BTreeMap<String, String>,
     /// Where commands start.
     pub cwd: String,
+    /// Who commands run as that name nobody, as images say it; empty for root.
+    #[serde(default)]
+    pub user: String,
     /// What the topmost layer takes on the disk, in bytes.
     #[serde(default)]
     pub bytes: u64,
@@ -49,6 +52,7 @@ impl fmt::Debug for Saved {
             .field("entrypoint", &self.entrypoint)
             .field("env", &self.env.keys())
             .field("cwd", &self.cwd)
+            .field("user", &self.user)
             .field("bytes", &self.bytes)
             .finish()
     }
@@ -69,6 +73,7 @@ impl Saved {
             entrypoint: Vec::new(),
             env: BTreeMap::new(),
             cwd: String::new(),
+            user: String::new(),
             bytes: 0,
         }
     }

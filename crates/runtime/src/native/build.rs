@@ -14,7 +14,7 @@ use barchan_jail::guest::Boot;
 use barchan_jail::proto::{Answer, IdMode, Phase, Request, Status};
 use barchan_jail::spec::{Keepsake, Limits, Network, Spec};
 
-use super::{Native, from_failure, to_bind};
+use super::{Native, from_failure, internal, to_bind};
 use crate::RuntimeError;
 use crate::image::{BuildJob, Builder, ImageError};
 
@@ -47,6 +47,16 @@ impl Builder for Native {
 }
 
 impl Native {
+    /// The launcher opens only what lies beneath the state directory.
+    pub(super) fn beneath_state(&self, paths: &[PathBuf]) -> Result<Vec<PathBuf>, RuntimeError> {
+        let inside = |path: &PathBuf| path.strip_prefix(&self.settings.state).map(PathBuf::from);
+        paths
+            .iter()
+            .map(inside)
+            .collect::<Result<_, _>>()
+            .map_err(|_| internal("a layer of the image lies outside the state directory"))
+    }
+
     fn build_spec(&self, id: &str, job: &BuildJob) -> Result<Spec, String> {
         let script = script(job);
         if script.len() > SCRIPT_BYTES_MAX {

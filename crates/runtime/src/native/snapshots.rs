@@ -16,7 +16,7 @@ pub(super) const ID_ENV: &str = "OPENSANDBOX_ID";
 /// Where a sandbox's commands start.
 const WORKSPACE: &str = "/workspace";
 /// Most files, folders and links of one snapshot.
-const ENTRIES_MAX: u64 = 1_000_000;
+pub(super) const ENTRIES_MAX: u64 = 1_000_000;
 
 impl Native {
     /// What a sandbox is made of: an image, or a snapshot and the image beneath it.

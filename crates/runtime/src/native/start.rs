@@ -2,8 +2,10 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -96,6 +98,17 @@ fn judge(greeting: Answer) -> Result<Hello, RuntimeError> {
         Answer::Failed(failure) => Err(from_failure(failure)),
         other => Err(internal(&format!("the launcher greeted with {other:?}"))),
     }
+}
+
+/// Another connection to the launcher that is there, for whoever waits for it in a thread.
+///
+/// # Errors
+/// When there is none.
+pub(super) fn dial(settings: &Settings) -> io::Result<net::UnixStream> {
+    let folder = File::open(settings.state.join("jail"))?;
+    // Through the open folder, because a socket's address holds no more than 107 bytes.
+    let socket = format!("/proc/self/fd/{}/launcher.sock", folder.as_raw_fd());
+    net::UnixStream::connect(socket)
 }
 
 async fn reach(settings: &Settings) -> Result<UnixStream, RuntimeError> {

@@ -2,10 +2,16 @@
 
 use barchan_jail::proto::{self, Failure, FailureKind, Status};
 use barchan_jail::spec;
+use serde::{Deserialize, Serialize};
 
-use super::Note;
 use crate::image::ImageError;
 use crate::{EndReason, ErrorKind, NamedVolume, Observed, Phase, RuntimeError, VolumeFault};
+
+/// What the launcher keeps for us with each sandbox.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Note {
+    pub(super) image_digest: String,
+}
 
 pub(super) fn to_bind(bind: crate::image::Bind) -> spec::Bind {
     spec::Bind {

@@ -1,5 +1,6 @@
 //! The privileged side: carries out what the server asks of a runtime, and tells it what happens.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -12,7 +13,9 @@ use rustix::fs::OFlags;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OnceCell, broadcast, watch};
 
+use super::Answer;
 use super::channel::{self, Sender};
+use super::streams::{self, Outgoing};
 use super::words::{Ask, Call, Message, Said};
 use crate::{ErrorKind, Observed, Runtime, RuntimeError};
 
@@ -52,15 +55,18 @@ where
         served: OnceCell::new(),
     });
     let mut tasks = tokio::task::JoinSet::new();
-    while let Some((Call { seq, ask }, _)) = receiver.next().await? {
+    while let Some((Call { seq, ask }, given)) = receiver.next().await? {
         while tasks.try_join_next().is_some() {}
         let host = Arc::clone(&host);
         tasks.spawn(async move {
             let is_start = matches!(ask, Ask::Start);
-            let said = host.answer(ask).await;
+            let (said, fds, outgoing) = host.answer(ask, given).await;
             // Heard from before the answer on, so that nothing is missed behind it.
             let news = host.served.get().filter(|_| is_start).map(News::of);
-            host.say(Message { seq, said }).await;
+            host.say(Message { seq, said }, fds).await;
+            if let Some(outgoing) = outgoing {
+                outgoing.send().await;
+            }
             if let Some(news) = news {
                 host.tell(news).await;
             }
@@ -82,7 +88,28 @@ where
     F: Future<Output = Result<Served, RuntimeError>> + Send,
     C: Fn() -> Result<String, String> + Send + Sync,
 {
-    async fn answer(&self, ask: Ask) -> Result<Said, RuntimeError> {
+    /// The answer, what goes with it, and what is sent after it.
+    async fn answer(
+        &self,
+        ask: Ask,
+        given: VecDeque<OwnedFd>,
+    ) -> (Answer, Vec<OwnedFd>, Option<Outgoing>) {
+        let said = match (self.served.get(), ask) {
+            (Some(served), Ask::ExportSnapshot(order)) => {
+                return match streams::export(&*served.runtime, order).await {
+                    Ok((said, archive, outgoing)) => (Ok(said), vec![archive], Some(outgoing)),
+                    Err(error) => (Err(error), Vec::new(), None),
+                };
+            }
+            (Some(served), Ask::ImportSnapshot(order)) => {
+                streams::import(&*served.runtime, order, given).await
+            }
+            (_, ask) => self.answer_plainly(ask).await,
+        };
+        (said, Vec::new(), None)
+    }
+
+    async fn answer_plainly(&self, ask: Ask) -> Answer {
         match ask {
             Ask::Settings => (self.settings)()
                 .map(Said::Settings)
@@ -109,15 +136,12 @@ where
                 (Change::Launcher, Some(served)) => Said::Ready(served.runtime.capabilities()),
                 _ => Said::Missed,
             };
-            self.say(Message {
-                seq: 0,
-                said: Ok(said),
-            })
-            .await;
+            let said = Ok(said);
+            self.say(Message { seq: 0, said }, Vec::new()).await;
         }
     }
 
-    async fn say(&self, message: Message) {
+    async fn say(&self, message: Message, mut fds: Vec<OwnedFd>) {
         let folder = match &message.said {
             Ok(Said::Ready(_)) => self.folder(),
             _ => Ok(None),
@@ -130,7 +154,7 @@ where
                 (Message { said, ..message }, None)
             }
         };
-        let fds = folder.into_iter().map(OwnedFd::from).collect();
+        fds.extend(folder.map(OwnedFd::from));
         if let Err(error) = self.sender.send(&message, fds).await {
             // Who does not listen any longer is gone, which the loop of questions sees too.
             tracing::debug!(%error, "the server was not told");
@@ -205,6 +229,8 @@ async fn carry_out(runtime: &dyn Runtime, ask: Ask) -> Result<Said, RuntimeError
         Ask::Snapshot(order) => Said::Snapshot(runtime.snapshot(order).await?),
         Ask::Snapshots => Said::Snapshots(runtime.snapshots().await?),
         Ask::DeleteSnapshot(id) => done(runtime.delete_snapshot(&id).await?),
+        // Those come with streams.
+        Ask::ExportSnapshot(_) | Ask::ImportSnapshot(_) => Said::Done,
     })
 }
 

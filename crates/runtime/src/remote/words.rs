@@ -3,7 +3,10 @@
 use barchan_wire::id::{SandboxId, SnapshotId};
 use serde::{Deserialize, Serialize};
 
-use crate::{Capabilities, NamedVolume, Observed, Plan, RuntimeError, Snapshot, SnapshotOrder};
+use crate::{
+    Capabilities, ExportOrder, ImportOrder, Imported, NamedVolume, Observed, Plan, RuntimeError,
+    Snapshot, SnapshotOrder,
+};
 
 /// A question of the server, by the number under which it is answered.
 #[derive(Serialize, Deserialize)]
@@ -33,6 +36,10 @@ pub(super) enum Ask {
     Snapshot(SnapshotOrder),
     Snapshots,
     DeleteSnapshot(SnapshotId),
+    /// The archive comes out of a stream that is answered with.
+    ExportSnapshot(ExportOrder),
+    /// The archive comes in by a stream that is asked with.
+    ImportSnapshot(ImportOrder),
 }
 
 /// What the keeper says: answers by number, and of itself under 0.
@@ -62,4 +69,7 @@ pub(super) enum Said {
     Volumes(Vec<NamedVolume>),
     Snapshot(Snapshot),
     Snapshots(Vec<SnapshotId>),
+    /// A digest, and how many bytes come.
+    Export(String, u64),
+    Imported(Imported),
 }

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,15 +10,20 @@ use std::time::Duration;
 use barchan_runtime::fake::Fake;
 use barchan_runtime::remote::{self, Remote, Served};
 use barchan_runtime::{
-    EXECD_PORT, EndReason, ErrorKind, LOG_BYTES_MAX, Limits, Observed, Phase, Plan, Runtime,
+    ArchiveFault, EXECD_PORT, EndReason, ErrorKind, ExportOrder, ImportOrder, LOG_BYTES_MAX,
+    Limits, Observed, Phase, Plan, Runtime,
 };
 use barchan_wire::id::SandboxId;
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
+use crate::native::snapshots::archives;
 use crate::native::world as native;
 
 /// Longest time for anything that a test waits for.
@@ -273,5 +279,72 @@ async fn an_unknown_sandbox_is_no_sandbox() {
             assert_eq!(error.kind, ErrorKind::NotFound, "{}: {error}", world.name);
         }
         runtime.delete(&id).await.unwrap();
+    }
+}
+
+fn order() -> ImportOrder {
+    ImportOrder {
+        snapshot: Uuid::new_v4().to_string().parse().unwrap(),
+        bytes_max: 1 << 20,
+        wait: PATIENCE,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_imported_can_be_exported() {
+    for world in worlds().await {
+        let archive = match world.name.starts_with("fake") {
+            true => b"fake image other".to_vec(),
+            false => archives::Image::of(&[archives::small()]).packed(),
+        };
+        let import = order();
+        let pieces: Vec<_> = archive
+            .chunks(1000)
+            .map(|it| Ok(Bytes::copy_from_slice(it)))
+            .collect();
+        let pieces = stream::iter(pieces).boxed();
+        let imported = world.runtime.import_snapshot(import.clone(), pieces).await;
+        assert!(imported.unwrap().bytes > 0, "{}", world.name);
+        let order = ExportOrder {
+            snapshot: import.snapshot.clone(),
+            created: "2001-02-03T04:05:06Z".to_owned(),
+            without_host: false,
+            wait: PATIENCE,
+        };
+        let mut export = world.runtime.export_snapshot(order).await.unwrap();
+        let mut bytes = 0;
+        while let Some(piece) = export.pieces.recv().await {
+            bytes += piece.len() as u64;
+        }
+        assert_eq!(bytes, export.bytes, "{}", world.name);
+        world
+            .runtime
+            .delete_snapshot(&import.snapshot)
+            .await
+            .unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn archives_that_are_none_or_break_off_are_refused() {
+    for world in worlds().await {
+        for (last, expected) in [
+            (Ok(Bytes::from_static(b"nonsense")), ArchiveFault::Invalid),
+            (Err(io::Error::other("reset")), ArchiveFault::BrokenOff),
+            (Ok(Bytes::from(vec![7; 100 << 20])), ArchiveFault::TooLarge),
+        ] {
+            let pieces = stream::iter([Ok(Bytes::from_static(b"some")), last]).boxed();
+            let error = world.runtime.import_snapshot(order(), pieces).await;
+            let kind = error.unwrap_err().kind;
+            assert_eq!(kind, ErrorKind::Archive(expected), "{}", world.name);
+        }
+        let order = ExportOrder {
+            snapshot: order().snapshot,
+            created: String::new(),
+            without_host: false,
+            wait: PATIENCE,
+        };
+        let error = world.runtime.export_snapshot(order).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::UnknownSnapshot, "{}", world.name);
     }
 }

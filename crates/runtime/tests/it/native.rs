@@ -6,7 +6,7 @@ mod hooks;
 mod isolated;
 mod orphans;
 mod rootless;
-mod snapshots;
+pub(crate) mod snapshots;
 mod start;
 mod traces;
 mod volumes;

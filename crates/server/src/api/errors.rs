@@ -1,6 +1,6 @@
 //! What is answered when a request is refused.
 
-use barchan_runtime::{ErrorKind, VolumeFault};
+use barchan_runtime::{ArchiveFault, ErrorKind, VolumeFault};
 use barchan_wire::lifecycle::{ErrorBody, ValidationBody, code};
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, Method, Response};
@@ -231,9 +231,32 @@ fn by_runtime(verb: Verb, kind: ErrorKind) -> (u16, &'static str) {
         ErrorKind::Unavailable => (500, code::RUNTIME_UNAVAILABLE),
         ErrorKind::Volume(fault) => by_volume(verb, fault),
         ErrorKind::UnknownSnapshot => (409, code::SNAPSHOT_INVALID_RESTORE_CONFIG),
+        ErrorKind::Archive(fault) => by_archive(fault),
         ErrorKind::StartFailed | ErrorKind::SnapshotFailed | ErrorKind::Internal => {
             (500, failed(verb))
         }
+    }
+}
+
+fn by_archive(fault: ArchiveFault) -> (u16, &'static str) {
+    match fault {
+        ArchiveFault::Invalid => (400, code::SNAPSHOT_IMAGE_INVALID),
+        ArchiveFault::Platform => (400, code::SNAPSHOT_IMAGE_PLATFORM),
+        ArchiveFault::TooLarge => (413, code::SNAPSHOT_IMAGE_TOO_LARGE),
+        ArchiveFault::BrokenOff => (400, code::SNAPSHOT_IMAGE_BROKEN_OFF),
+        ArchiveFault::OnHost => (409, code::SNAPSHOT_STANDS_ON_HOST),
+        ArchiveFault::Unspeakable => (409, code::SNAPSHOT_NOT_EXPORTABLE),
+        ArchiveFault::Busy => (429, code::SNAPSHOT_TRANSFERS_BUSY),
+    }
+}
+
+fn by_transfer(kind: ErrorKind) -> (u16, &'static str) {
+    match kind {
+        ErrorKind::Archive(fault) => by_archive(fault),
+        ErrorKind::UnknownSnapshot => (409, code::SNAPSHOT_INVALID_RESTORE_CONFIG),
+        ErrorKind::Unavailable => (500, code::RUNTIME_UNAVAILABLE),
+        ErrorKind::Unsupported => (501, code::SNAPSHOT_NOT_IMPLEMENTED),
+        _ => (500, code::SNAPSHOT_TRANSFER_FAILED),
     }
 }
 
@@ -246,6 +269,7 @@ fn by_snapshot(error: &SnapshotError) -> (u16, &'static str) {
         SnapshotError::InUse { .. } => (409, code::SNAPSHOT_DELETE_CONFLICT),
         SnapshotError::Full(_) => (429, code::SNAPSHOT_LIMIT_REACHED),
         SnapshotError::Unsupported => (501, code::SNAPSHOT_NOT_IMPLEMENTED),
+        SnapshotError::Transfer(source) => by_transfer(source.kind),
         SnapshotError::TooDeep(_) => (409, code::SNAPSHOT_PREFLIGHT_FAILED),
     }
 }

@@ -22,6 +22,9 @@ impl Api {
             | Operation::ListSnapshots
             | Operation::Snapshot
             | Operation::RemoveSnapshot => &[(on.snapshots, "snapshots")],
+            Operation::ExportSnapshot | Operation::ImportSnapshot => {
+                &[(on.own_api, "own_api"), (on.snapshots, "snapshots")]
+            }
             Operation::Logs => &[(on.logs, "logs")],
             Operation::Events | Operation::Inspect | Operation::Summary => {
                 &[(on.diagnostics, "diagnostics")]

@@ -65,7 +65,7 @@ fn operation(route: &routes::Told) -> Value {
     if let Some(body) = told.body {
         operation["requestBody"] = json!({
             "required": body.is_required,
-            "content": {"application/json": {"schema": reference(body.schema)}},
+            "content": {body.kind: {"schema": reference(body.schema)}},
         });
     }
     if !route.is_open {

@@ -84,6 +84,8 @@ impl Operation {
             Self::ListSnapshots => ("snapshot.list", Key, false, None),
             Self::Snapshot => ("snapshot.get", Key, false, Other),
             Self::RemoveSnapshot => ("snapshot.delete", Key, true, Other),
+            Self::ExportSnapshot => ("snapshot.export", Key, false, Other),
+            Self::ImportSnapshot => ("snapshot.import", Key, true, None),
             Self::Missing(Missing::Templates) => ("template", Key, false, None),
         };
         Rights {

@@ -66,6 +66,9 @@ pub(super) enum Operation {
     ListSnapshots,
     Snapshot,
     RemoveSnapshot,
+    /// A snapshot as an image.
+    ExportSnapshot,
+    ImportSnapshot,
     Missing(Missing),
 }
 

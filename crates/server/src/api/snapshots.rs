@@ -68,7 +68,7 @@ impl Api {
 }
 
 /// A snapshot as callers see it.
-fn view(record: &SnapshotRecord) -> Snapshot {
+pub(super) fn view(record: &SnapshotRecord) -> Snapshot {
     let (reason, message) = record.state.reason();
     Snapshot {
         id: record.id.clone(),

@@ -9,6 +9,7 @@ mod recall;
 mod rules;
 mod snapshots;
 mod tenants;
+mod transfers;
 mod usage;
 mod verbs;
 mod volumes;

@@ -17,6 +17,8 @@ pub use record::{SnapshotFilter, SnapshotRecord, SnapshotState};
 
 /// Snapshots that are taken at once; more wait for their turn.
 const AT_ONCE: usize = 2;
+/// Images that come in at once; more are refused.
+const ARRIVALS: usize = 4;
 /// Most snapshots whose layers lie one over the other: older kernels take so many layers.
 pub(super) const STACK_MAX: usize = 24;
 
@@ -27,6 +29,8 @@ pub(super) struct Snapshots {
     all: Mutex<HashMap<SnapshotId, Arc<SnapshotRecord>>>,
     /// Places for those that are being taken.
     pub(super) places: Arc<Semaphore>,
+    /// Places for those that come in as images.
+    pub(super) arrivals: Arc<Semaphore>,
     /// Held while a snapshot of that sandbox is taken.
     turns: Mutex<HashMap<SandboxId, Arc<TurnMutex<()>>>>,
 }
@@ -36,6 +40,7 @@ impl Default for Snapshots {
         Self {
             all: Mutex::default(),
             places: Arc::new(Semaphore::new(AT_ONCE)),
+            arrivals: Arc::new(Semaphore::new(ARRIVALS)),
             turns: Mutex::default(),
         }
     }

@@ -1,5 +1,7 @@
 //! Snapshots over HTTP: taking, showing, removing, sandboxes made of them, and restarts.
 
+mod images;
+
 use barchan_runtime::{Capabilities, ErrorKind, Runtime as _};
 use barchan_wire::id::SandboxId;
 use serde_json::{Value, json};

@@ -8,7 +8,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 /// it is listed when ARCHITECTURE.md says which of the four reasons it has to exist.
 const ARROWS: [(&str, &[&str]); 11] = [
     ("barchan-wire", &[]),
-    ("barchan-jail", &[]),
+    ("barchan-jail", &["barchan-archive"]),
     ("barchan-archive", &[]),
     ("barchan-client", &["barchan-wire"]),
     ("barchan-daemon", &["barchan-wire"]),

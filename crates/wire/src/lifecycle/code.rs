@@ -116,6 +116,22 @@ pub const SNAPSHOT_DELETE_CONFLICT: &str = "SNAPSHOT::DELETE_CONFLICT";
 pub const SNAPSHOT_PREFLIGHT_FAILED: &str = "SNAPSHOT::RUNTIME_PREFLIGHT_FAILED";
 /// The server holds as many snapshots as it may. One of our own.
 pub const SNAPSHOT_LIMIT_REACHED: &str = "SNAPSHOT::LIMIT_REACHED";
+/// What was sent is no OCI image, is damaged, or holds what may not be in one. One of our own.
+pub const SNAPSHOT_IMAGE_INVALID: &str = "SNAPSHOT::IMAGE_INVALID";
+/// The image is for other machines. One of our own.
+pub const SNAPSHOT_IMAGE_PLATFORM: &str = "SNAPSHOT::IMAGE_PLATFORM";
+/// The image is larger than a snapshot may be. One of our own.
+pub const SNAPSHOT_IMAGE_TOO_LARGE: &str = "SNAPSHOT::IMAGE_TOO_LARGE";
+/// The image did not arrive whole. One of our own.
+pub const SNAPSHOT_IMAGE_BROKEN_OFF: &str = "SNAPSHOT::IMAGE_BROKEN_OFF";
+/// The host's own system is no part of the snapshot. One of our own.
+pub const SNAPSHOT_STANDS_ON_HOST: &str = "SNAPSHOT::STANDS_ON_HOST";
+/// The snapshot holds what an image has no word for. One of our own.
+pub const SNAPSHOT_NOT_EXPORTABLE: &str = "SNAPSHOT::NOT_EXPORTABLE";
+/// As many images come and go as may at once. One of our own.
+pub const SNAPSHOT_TRANSFERS_BUSY: &str = "SNAPSHOT::TRANSFERS_BUSY";
+/// The host could not pack or unpack an image. One of our own.
+pub const SNAPSHOT_TRANSFER_FAILED: &str = "SNAPSHOT::TRANSFER_FAILED";
 /// No such pool.
 pub const POOL_NOT_FOUND: &str = "KUBERNETES::POOL_NOT_FOUND";
 /// There is a pool of this name already.

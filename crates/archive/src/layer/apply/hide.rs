@@ -13,19 +13,19 @@ impl Applied {
     /// A name of the layers below is gone.
     pub(super) fn hide(
         &mut self,
-        here: OwnedFd,
+        here: &OwnedFd,
         above: Vec<Vec<u8>>,
         gone: &[u8],
     ) -> Result<(), Errno> {
         if !self.seen.has(&above, gone) {
-            place::remove(&here, gone)?;
+            place::remove(here, gone)?;
             if self.keeps_marks {
                 let device = FileType::CharacterDevice;
-                mknodat(&here, gone, device, Mode::empty(), 0)?;
+                mknodat(here, gone, device, Mode::empty(), 0)?;
             }
             return Ok(());
         }
-        match place::kind(&here, gone)? {
+        match place::kind(here, gone)? {
             Some(FileType::Directory) => {
                 let mut parts = above;
                 parts.push(gone.to_vec());

@@ -21,7 +21,7 @@ impl Launcher {
     pub(in super::super) fn pack(&mut self, caller: Caller, tree: &Tree) {
         let begun = self.admit_transfer().and_then(|()| {
             let layer = open_tree(tree)?;
-            self.transfer(caller, &Work::Pack, Some(layer), Task::Pack)
+            self.transfer(caller, &Work::Pack, Some(&layer), Task::Pack)
         });
         self.refuse_transfer(caller, begun);
     }
@@ -30,7 +30,7 @@ impl Launcher {
     pub(in super::super) fn unpack(&mut self, caller: Caller, order: UnpackOrder) {
         let begun = self.admit_transfer().and_then(|()| {
             check_id(&order.snapshot)?;
-            let shelf = self.shelf().map_err(start)?;
+            let shelf = self.shelf().map_err(|error| start(&error))?;
             let is_taken = self.snapshots.copier(&order.snapshot).is_some()
                 || self.snapshots.removals.has(&order.snapshot)
                 || capture::is_there(shelf.as_fd(), &order.snapshot);
@@ -58,18 +58,18 @@ impl Launcher {
         &mut self,
         caller: Caller,
         work: &Work,
-        layer: Option<OwnedFd>,
+        layer: Option<&OwnedFd>,
         task: Task,
     ) -> Result<(), Failure> {
-        let shelf = self.shelf().map_err(start)?;
+        let shelf = self.shelf().map_err(|error| start(&error))?;
         let Some(connection) = self.clients.hand_over(caller, &self.epoll) else {
             // Whoever asked is gone, or does not keep to the rules.
             return Ok(());
         };
         let given = Given {
             // Who packs sees nothing but the layer.
-            shelf: layer.as_ref().unwrap_or(&shelf).as_fd(),
-            layer: layer.as_ref().map(AsFd::as_fd),
+            shelf: layer.unwrap_or(&shelf).as_fd(),
+            layer: layer.map(AsFd::as_fd),
             events: None,
             connection: Some(connection.as_fd()),
         };
@@ -87,14 +87,14 @@ impl Launcher {
         }
     }
 
-    pub(super) fn unpacking_ended(&mut self, snapshot: String, last: Option<Told>) {
+    pub(super) fn unpacking_ended(&mut self, snapshot: String, last: Option<&Told>) {
         if !matches!(last, Some(Told::Transferred(Outcome::Done(_)))) {
             self.discard(snapshot);
         }
     }
 }
 
-fn start(error: io::Error) -> Failure {
+fn start(error: &io::Error) -> Failure {
     Failure::new(FailureKind::Start, error.to_string())
 }
 

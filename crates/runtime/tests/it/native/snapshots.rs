@@ -1,9 +1,11 @@
 //! Snapshots of real sandboxes: what is in them, what is made of them, and who dies meanwhile.
 
+pub(crate) mod archives;
 mod bounded;
 mod deaths;
 mod fidelity;
 mod hostile;
+mod images;
 mod stillness;
 
 use std::fs;

@@ -19,11 +19,13 @@ pub(super) struct Parameter {
     pub(super) schema: &'static str,
 }
 
-/// A body in JSON.
+/// A body.
 #[derive(Clone, Copy)]
 pub(super) struct Takes {
     pub(super) schema: &'static str,
     pub(super) is_required: bool,
+    /// Its media type.
+    pub(super) kind: &'static str,
 }
 
 /// The content of an answer.
@@ -58,6 +60,7 @@ impl Described {
         self.body = Some(Takes {
             schema,
             is_required: true,
+            kind: JSON,
         });
         self
     }
@@ -66,7 +69,16 @@ impl Described {
         self.body = Some(Takes {
             schema,
             is_required: false,
+            kind: JSON,
         });
+        self
+    }
+
+    /// Says that the body is none in JSON.
+    const fn of_type(mut self, kind: &'static str) -> Self {
+        if let Some(body) = &mut self.body {
+            body.kind = kind;
+        }
         self
     }
 
@@ -75,6 +87,8 @@ impl Described {
         self
     }
 }
+
+const JSON: &str = "application/json";
 
 const fn of(name: &'static str, schema: &'static str) -> Parameter {
     Parameter { name, schema }
@@ -101,6 +115,8 @@ const WATCH: &[Parameter] = &[
     of("metadata", "MetadataFilter"),
 ];
 
+const EXPORT: &[Parameter] = &[of("withoutHost", "Switch")];
+const IMPORT: &[Parameter] = &[of("name", "SnapshotName")];
 const SNAPSHOTS: &[Parameter] = &[
     of("page", "Page"),
     of("pageSize", "PageSize"),
@@ -192,7 +208,7 @@ const VERBS: &[u16] = &[409, 500, 501, 503];
 /// The same of snapshots, and of what is missing.
 const fn further(operation: Operation) -> Described {
     use Operation as Op;
-    use Says::{Json, Nothing};
+    use Says::{Json, Nothing, Text};
     let new = Described::new;
     match operation {
         Op::CreateSnapshot => new("Saves a running sandbox.", 202, Json("Snapshot"))
@@ -203,6 +219,18 @@ const fn further(operation: Operation) -> Described {
         }
         Op::Snapshot => new("A snapshot.", 200, Json("Snapshot")),
         Op::RemoveSnapshot => new("Removes a snapshot.", 204, Nothing).refusals(CHANGES_STATE),
+        Op::ExportSnapshot => new(
+            "A snapshot as an OCI image.",
+            200,
+            Text("application/x-tar"),
+        )
+        .query(EXPORT)
+        .refusals(VERBS),
+        Op::ImportSnapshot => new("Makes a snapshot of an OCI image.", 201, Json("Snapshot"))
+            .takes("ImageArchive")
+            .of_type("application/octet-stream")
+            .query(IMPORT)
+            .refusals(VERBS),
         Op::Missing(missing) => absent(missing),
         // All others have been told of.
         _ => absent(Missing::Templates),

@@ -8,7 +8,7 @@ use super::{Missing, Mount, Operation};
 /// stands for any text but nothing.
 pub(super) type Route = (Method, Mount, &'static str, Operation);
 
-pub(super) static ROUTES: [Route; 49] = {
+pub(super) static ROUTES: [Route; 51] = {
     use Missing::{NetworkPolicy, Templates};
     use Mount::{Both, Root, V1};
     use Operation as Op;
@@ -78,6 +78,8 @@ pub(super) static ROUTES: [Route; 49] = {
         (POST, Root, "x/reload", Op::Reload),
         (GET, Root, "x/volumes", Op::ListVolumes),
         (DELETE, Root, "x/volumes/*", Op::RemoveVolume),
+        (GET, Root, "x/snapshots/*/export", Op::ExportSnapshot),
+        (POST, Root, "x/snapshots/import", Op::ImportSnapshot),
         (GET, Root, "x/keys", Op::ListKeys),
         (POST, Root, "x/keys", Op::CreateKey),
         (POST, Root, "x/keys/*/rotate", Op::RotateKey),

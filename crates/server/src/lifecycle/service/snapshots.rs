@@ -129,7 +129,7 @@ impl Lifecycle {
         Ok(())
     }
 
-    async fn drop_files(&self, id: &SnapshotId) -> Result<(), RuntimeError> {
+    pub(super) async fn drop_files(&self, id: &SnapshotId) -> Result<(), RuntimeError> {
         let wait = self.1.verb_wait;
         let removed = tokio::time::timeout(wait, self.0.runtime.delete_snapshot(id)).await;
         removed.unwrap_or_else(|_| {

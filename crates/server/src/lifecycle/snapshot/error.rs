@@ -1,5 +1,6 @@
 //! Pure. Why something did not come about with a snapshot.
 
+use barchan_runtime::RuntimeError;
 use barchan_wire::id::{SandboxId, SnapshotId};
 
 use super::STACK_MAX;
@@ -49,6 +50,9 @@ pub enum SnapshotError {
          needs a version 2 control group hierarchy (`barchan doctor` says more)"
     )]
     Unsupported,
+    /// It cannot be packed as an image, or made of one.
+    #[error("{0}")]
+    Transfer(#[source] RuntimeError),
     /// Too many layers lie one over the other.
     #[error(
         "sandbox {0} stands on {STACK_MAX} snapshots, one over the other, which is the most there \

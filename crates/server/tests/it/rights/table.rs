@@ -23,6 +23,7 @@ pub(super) type Row<Route = String> = (Route, Names, Value, [&'static str; 3]);
 
 pub(super) const GONE: &str = "404 DOCKER::SANDBOX_NOT_FOUND";
 const ADMIN: &str = "403 ADMIN_ONLY";
+const ON_HOST: &str = "409 SNAPSHOT::STANDS_ON_HOST";
 const NO_SNAPSHOT: &str = "404 SNAPSHOT::NOT_FOUND";
 const TEMPLATE: &str = "501 FSB::API_NOT_SUPPORTED";
 const POLICY: &str = "502 BACKEND_CONNECTION_FAILED";
@@ -35,7 +36,7 @@ pub(super) fn rows() -> Vec<Row> {
         (route, Sandbox, Value::Null, ["200", GONE, "200"])
     });
     let rows = for_tenants().into_iter().chain(for_admins());
-    let rows = rows.chain(for_everybody());
+    let rows = rows.chain(for_images()).chain(for_everybody());
     let rows = rows.map(|(route, names, body, expected)| (route.to_owned(), names, body, expected));
     rows.chain(diagnostics).collect()
 }
@@ -129,6 +130,25 @@ fn for_admins() -> Vec<Row<&'static str>> {
 fn for_everybody() -> [Row<&'static str>; 3] {
     ["GET /health", "GET /openapi.json", "GET /version"]
         .map(|route| (route, Nothing, Value::Null, ["200"; 3]))
+}
+
+fn for_images() -> [Row<&'static str>; 2] {
+    let none = Value::Null;
+    [
+        (
+            "GET /x/snapshots/*/export",
+            Snapshot,
+            none.clone(),
+            // It is of a sandbox on `host`.
+            [ON_HOST, NO_SNAPSHOT, ON_HOST],
+        ),
+        (
+            "POST /x/snapshots/import",
+            Nothing,
+            none,
+            ["400 SNAPSHOT::IMAGE_INVALID"; 3],
+        ),
+    ]
 }
 
 fn for_tenants() -> Vec<Row<&'static str>> {

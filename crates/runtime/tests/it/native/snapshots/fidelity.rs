@@ -5,7 +5,7 @@ use barchan_runtime::{Limits, Runtime};
 use super::{World, is_able};
 
 /// Every kind of thing that a layer can hold, in /data.
-const MAKE: &str = r#"
+pub(super) const MAKE: &str = r#"
 mkdir -p /data/deep/er /data/closed /data/empty
 cd /data
 echo plain >plain
@@ -28,7 +28,7 @@ touch -d '1999-09-09' deep/er; touch -d '1999-09-09' deep
 "#;
 
 /// Attributes, for which there are no words in every shell.
-const ATTRIBUTES: &str = r#"
+pub(super) const ATTRIBUTES: &str = r#"
 python3 - <<'END'
 import os, socket
 os.setxattr("/data/plain", "user.note", b"\x00\xff words")
@@ -49,7 +49,7 @@ END
 const QUIET: &str = "exec 3>&2 2>/dev/null\n";
 
 /// Says what is in /data. Folders' sizes are the file system's own affair.
-const SHOW: &str = r#"
+pub(super) const SHOW: &str = r#"
 cd /data
 find . -mindepth 1 ! -type s ! -type d -printf '%P|%y|%m|%U|%G|%n|%s|%l|%T@\n' | LC_ALL=C sort
 find . -type d -printf '%P|%y|%m|%U|%G|%T@\n' | LC_ALL=C sort

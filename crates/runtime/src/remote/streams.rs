@@ -1,0 +1,149 @@
+//! Archives between the two processes: bytes over a connection that a message comes with. One that
+//! breaks off is told by its length on the way out, and by whoever sends it on the way in.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as Std;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::sync::mpsc;
+
+use super::words::Said;
+use super::{Answer, strange};
+use crate::{
+    ArchiveFault, ErrorKind, Export, ExportOrder, ImportOrder, Pieces, Runtime, RuntimeError,
+};
+
+/// Bytes of a piece, and how many of them wait.
+const PIECE_BYTES: usize = 256 * 1024;
+const PIECES: usize = 4;
+/// How long a reader may take nothing.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// An archive on its way into a connection.
+pub(super) struct Outgoing {
+    pieces: mpsc::Receiver<Bytes>,
+    stream: UnixStream,
+}
+
+impl Outgoing {
+    /// Sends it to its end, or until nobody takes it.
+    pub(super) async fn send(mut self) {
+        while let Some(piece) = self.pieces.recv().await {
+            if self.stream.write_all(&piece).await.is_err() {
+                break;
+            }
+        }
+    }
+}
+
+/// A connection, with the other end as it goes to the other process.
+pub(super) fn pair() -> Result<(UnixStream, OwnedFd), RuntimeError> {
+    let made = Std::pair().and_then(|(ours, theirs)| {
+        ours.set_nonblocking(true)?;
+        Ok((UnixStream::from_std(ours)?, theirs.into()))
+    });
+    made.map_err(|error| failed(&error))
+}
+
+fn failed(error: &io::Error) -> RuntimeError {
+    let words = format!("connect the two processes of this server: {error}");
+    RuntimeError::new(ErrorKind::Unavailable, words)
+}
+
+fn opened(fd: OwnedFd) -> Result<UnixStream, RuntimeError> {
+    let stream = Std::from(fd);
+    let made = stream.set_nonblocking(true);
+    made.and_then(|()| UnixStream::from_std(stream))
+        .map_err(|error| failed(&error))
+}
+
+/// What comes out of a connection, as it comes, and what brings it. That ends with its reader, one
+/// who takes nothing for too long, and with the other process.
+pub(super) fn pieces_of(
+    archive: OwnedFd,
+) -> Result<(mpsc::Receiver<Bytes>, impl Future<Output = ()> + Send), RuntimeError> {
+    let mut stream = opened(archive)?;
+    let (sender, pieces) = mpsc::channel(PIECES);
+    let bringing = async move {
+        while let Ok(Some(piece)) = read(&mut stream).await {
+            let taken = tokio::time::timeout(PAUSE_MAX, sender.send(piece)).await;
+            if !matches!(taken, Ok(Ok(()))) {
+                break;
+            }
+        }
+    };
+    Ok((pieces, bringing))
+}
+
+async fn read(stream: &mut UnixStream) -> io::Result<Option<Bytes>> {
+    let mut piece = BytesMut::with_capacity(PIECE_BYTES);
+    let got = stream.read_buf(&mut piece).await?;
+    Ok((got > 0).then(|| piece.freeze()))
+}
+
+/// Sends an archive while the other process is asked to take it.
+pub(super) async fn send_while<T>(
+    mut archive: Pieces,
+    mut stream: UnixStream,
+    ask: impl Future<Output = Result<T, RuntimeError>>,
+) -> Result<T, RuntimeError> {
+    let sending = async move {
+        while let Some(piece) = archive.next().await {
+            let piece = piece.map_err(|error| {
+                let kind = ErrorKind::Archive(ArchiveFault::BrokenOff);
+                RuntimeError::new(kind, format!("the archive broke off: {error}"))
+            })?;
+            if stream.write_all(&piece).await.is_err() {
+                // The answer says why.
+                break;
+            }
+        }
+        Ok(())
+    };
+    tokio::pin!(ask, sending);
+    tokio::select! {
+        answer = &mut ask => answer,
+        // What was sent of it ends there, and is no archive; the sender's word goes before.
+        sent = &mut sending => {
+            let answer = ask.await;
+            sent.and(answer)
+        }
+    }
+}
+
+/// Has a snapshot packed; the other end of the connection that it is to be sent into goes with the
+/// answer.
+pub(super) async fn export(
+    runtime: &dyn Runtime,
+    order: ExportOrder,
+) -> Result<(Said, OwnedFd, Outgoing), RuntimeError> {
+    let Export {
+        digest,
+        bytes,
+        pieces,
+    } = runtime.export_snapshot(order).await?;
+    let (stream, theirs) = pair()?;
+    let outgoing = Outgoing { pieces, stream };
+    Ok((Said::Export(digest, bytes), theirs, outgoing))
+}
+
+/// Makes a snapshot of what comes over a connection.
+pub(super) async fn import(
+    runtime: &dyn Runtime,
+    order: ImportOrder,
+    mut given: VecDeque<OwnedFd>,
+) -> Answer {
+    let stream = opened(given.pop_front().ok_or_else(strange)?)?;
+    let pieces = futures::stream::unfold(stream, |mut stream| async move {
+        let piece = read(&mut stream).await.transpose()?;
+        Some((piece, stream))
+    });
+    let imported = runtime.import_snapshot(order, pieces.boxed()).await;
+    imported.map(Said::Imported)
+}
