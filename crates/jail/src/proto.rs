@@ -10,7 +10,7 @@ use crate::spec::{Keepsake, Spec};
 
 /// Raised with every change that an older side would misread. A server that finds a launcher of
 /// another version lets it finish its sandboxes and says so.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// Longest line either side accepts, in bytes.
 pub const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
