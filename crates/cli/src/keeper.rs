@@ -11,7 +11,6 @@ mod user;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::Arc;
 
@@ -184,19 +183,21 @@ async fn serve(
     };
     let (global, file) = (global.clone(), flags.config.clone());
     let read = move || {
-        let handed = Handed::read(file.as_deref(), |loaded| state_dir(&global, loaded, &level));
+        let handed = Handed::read(file.as_deref(), |loaded| {
+            follow(&level, loaded);
+            config::state_dir(&global).unwrap_or_else(|| server::state_dir(&loaded.settings))
+        });
         let handed = handed.map_err(|error| error.to_string())?;
         serde_json::to_string(&handed).map_err(|error| error.to_string())
     };
     remote::serve(channel, start, read).await
 }
 
-/// The state directory of settings that were read again, whose level of logs holds here as well.
-fn state_dir(global: &Global, loaded: &server::Loaded, level: &Level) -> PathBuf {
+/// Logs here as loudly as the server does by these settings.
+fn follow(level: &Level, loaded: &server::Loaded) {
     if let Err(error) = level.set(&loaded.settings.log.level) {
         tracing::error!(%error, "the log keeps its level");
     }
-    config::state_dir(global).unwrap_or_else(|| server::state_dir(&loaded.settings))
 }
 
 fn pass_on(child: &Child, signal: Signal) {

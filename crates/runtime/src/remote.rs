@@ -133,8 +133,6 @@ impl Remote {
                     self.living.heard(&observed);
                     let _ = self.events.send(*observed);
                 }
-                // Whoever watches makes up for it by its next look at the whole list.
-                Ok(Said::Missed) => tracing::warn!("some changes of sandboxes are seen late"),
                 Ok(_) => {}
                 Err(error) => tracing::error!(%error, "the keeper is in trouble"),
             }
@@ -354,3 +352,6 @@ impl Runtime for Remote {
         self.events.subscribe()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,6 +19,9 @@ use super::streams::{self, Outgoing};
 use super::words::{Ask, Call, Message, Said};
 use crate::{ErrorKind, Observed, Runtime, RuntimeError};
 
+/// Most questions at work at once; what comes after waits in the channel, and the server with it.
+const ASKED_MAX: usize = 4096;
+
 /// A runtime, and the folder in which its sandboxes' sockets are at the moment.
 pub struct Served {
     /// The runtime.
@@ -57,18 +60,22 @@ where
     let mut tasks = tokio::task::JoinSet::new();
     while let Some((Call { seq, ask }, given)) = receiver.next().await? {
         while tasks.try_join_next().is_some() {}
+        while tasks.len() >= ASKED_MAX {
+            tasks.join_next().await;
+        }
         let host = Arc::clone(&host);
         tasks.spawn(async move {
             let is_start = matches!(ask, Ask::Start);
             let (said, fds, outgoing) = host.answer(ask, given).await;
             // Heard from before the answer on, so that nothing is missed behind it.
-            let news = host.served.get().filter(|_| is_start).map(News::of);
+            let served = host.served.get().filter(|_| is_start);
+            let served = served.map(|served| (&*served.runtime, News::of(served)));
             host.say(Message { seq, said }, fds).await;
             if let Some(outgoing) = outgoing {
                 outgoing.send().await;
             }
-            if let Some(news) = news {
-                host.tell(news).await;
+            if let Some((runtime, news)) = served {
+                host.tell(runtime, news).await;
             }
         });
     }
@@ -129,16 +136,24 @@ where
     }
 
     /// Passes on what the runtime sees, and the folder of sockets when it is another one.
-    async fn tell(&self, mut news: News) {
+    async fn tell(&self, runtime: &dyn Runtime, mut news: News) {
         while let Some(change) = news.next().await {
-            let said = match (change, self.served.get()) {
-                (Change::Seen(observed), _) => Said::Observed(Box::new(observed)),
-                (Change::Launcher, Some(served)) => Said::Ready(served.runtime.capabilities()),
-                _ => Said::Missed,
-            };
-            let said = Ok(said);
-            self.say(Message { seq: 0, said }, Vec::new()).await;
+            match change {
+                Change::Seen(observed) => self.tell_one(Said::seen(observed)).await,
+                Change::Launcher => self.tell_one(Said::Ready(runtime.capabilities())).await,
+                // What there is now says it all; those that ended are on the list as well.
+                Change::Missed => {
+                    for observed in runtime.list().await.unwrap_or_default() {
+                        self.tell_one(Said::seen(observed)).await;
+                    }
+                }
+            }
         }
+    }
+
+    async fn tell_one(&self, said: Said) {
+        let said = Ok(said);
+        self.say(Message { seq: 0, said }, Vec::new()).await;
     }
 
     async fn say(&self, message: Message, mut fds: Vec<OwnedFd>) {
@@ -215,7 +230,7 @@ fn open_folder(path: &Path) -> io::Result<File> {
 async fn carry_out(runtime: &dyn Runtime, ask: Ask) -> Result<Said, RuntimeError> {
     Ok(match ask {
         Ask::Settings | Ask::Start => Said::Done,
-        Ask::Create(plan) => Said::Observed(Box::new(runtime.create(*plan).await?)),
+        Ask::Create(plan) => Said::seen(runtime.create(*plan).await?),
         Ask::Observe(id) => Said::Maybe(runtime.observe(&id).await?),
         Ask::List => Said::All(runtime.list().await?),
         Ask::Pause(id) => done(runtime.pause(&id).await?),

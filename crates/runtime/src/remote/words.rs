@@ -60,8 +60,6 @@ pub(super) enum Said {
     Settings(String),
     /// News too.
     Observed(Box<Observed>),
-    /// News: more has changed than could be told one by one.
-    Missed,
     Maybe(Option<Observed>),
     All(Vec<Observed>),
     Flag(bool),
@@ -72,4 +70,11 @@ pub(super) enum Said {
     /// A digest, and how many bytes come.
     Export(String, u64),
     Imported(Imported),
+}
+
+impl Said {
+    /// What is seen of a sandbox.
+    pub(super) fn seen(observed: Observed) -> Self {
+        Self::Observed(Box::new(observed))
+    }
 }
