@@ -73,9 +73,13 @@ pub(crate) fn server_settings(
 
 /// The state directory of the flag.
 pub(crate) fn state_dir(global: &Global) -> Option<PathBuf> {
-    let path = global.state_dir.as_ref()?;
-    // Fails only for an empty path, which the command line does not take.
-    Some(std::path::absolute(path).unwrap_or_else(|_| path.clone()))
+    global.state_dir.clone().map(from_here)
+}
+
+/// A path from the root on, whatever folder is the current one later.
+pub(crate) fn from_here(path: PathBuf) -> PathBuf {
+    // Fails only for an empty path, which no setting is.
+    std::path::absolute(&path).unwrap_or(path)
 }
 
 /// The names of the variables that are set, as far as they are text.
@@ -157,6 +161,6 @@ fn path(name: &str) -> Option<PathBuf> {
 }
 
 /// A variable of the environment that is set and not empty.
-fn variable(name: &str) -> Option<OsString> {
+pub(crate) fn variable(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }

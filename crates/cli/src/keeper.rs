@@ -14,7 +14,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use barchan_daemon::tasks::Tasks;
 use barchan_daemon::telemetry::Level;
 use barchan_runtime::remote::{self, Remote, Served};
@@ -28,6 +28,15 @@ use crate::args::{Global, Serve};
 use crate::{config, native};
 pub(crate) use user::User;
 
+/// Variables that the server's libraries look at: authorities of TLS, the time zone, faults.
+const PASSED_ON: [&str; 5] = [
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "TZ",
+    "RUST_BACKTRACE",
+    "RUST_LIB_BACKTRACE",
+];
+
 /// Signals that are passed on to the server. Those of a terminal reach it by themselves as well,
 /// and it takes a second one for the first.
 struct Signals {
@@ -36,32 +45,26 @@ struct Signals {
     hang_up: unix::Signal,
 }
 
-/// The user to run the server as; `None` where this process serves by itself. A user that was
-/// named is that one or an error; the usual one is gone without where it cannot reach the state
-/// directory.
+/// The user to run the server as, with a state directory that is ready for it; `None` where this
+/// process serves by itself. A user that was named is that one or an error; the usual one is gone
+/// without where it cannot serve.
 pub(crate) fn user(settings: &Settings) -> Result<Option<User>> {
     if !rustix::process::geteuid().is_root() {
         return Ok(None);
     }
+    let state = config::from_here(server::state_dir(settings));
     let named = settings.server.user.as_deref();
-    let Some(user) = user::find(named)? else {
+    let Some(user) = user::find(named, &state)? else {
         return Ok(None);
     };
-    let state = server::state_dir(settings);
-    let Some(barrier) = place::barrier(&state, user) else {
-        return Ok(Some(user));
-    };
-    let words = format!(
-        "user {} cannot come through {} to the state directory: run `chmod o+x {1}`, or name \
-         another directory with `store.state_dir`",
-        user.uid,
-        barrier.display()
-    );
-    match named {
-        Some(_) => bail!("server.user: {words}"),
-        None => tracing::warn!("the server keeps root, because {words}"),
+    match place::prepare(&state, user) {
+        Ok(()) => Ok(Some(user)),
+        Err(error) if named.is_some() => Err(error.context("server.user")),
+        Err(error) => {
+            tracing::warn!("the server keeps root: {error:#}");
+            Ok(None)
+        }
     }
-    Ok(None)
 }
 
 /// Runs the server as this user, and gives its exit code.
@@ -72,7 +75,6 @@ pub(crate) async fn run(
     level: Level,
     user: User,
 ) -> Result<u8> {
-    place::prepare(&server::state_dir(&settings), user)?;
     let mut signals = Signals::listen().context("cannot listen for signals")?;
     let (own, its) = remote::pair().context("cannot make a channel to the server")?;
     let mut child = start(flags, its, user)?;
@@ -96,12 +98,13 @@ pub(crate) async fn run(
     Ok(code(status))
 }
 
-/// What the server does before it has threads: it gains no rights from here on, and does not
-/// outlive its keeper.
+/// What the server does before it has threads: it gains no rights from here on, does not outlive
+/// its keeper, and has no terminal of root's to type into.
 ///
 /// # Errors
 /// When the kernel refuses.
 pub(crate) fn renounce() -> io::Result<()> {
+    rustix::process::setsid()?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     rustix::thread::set_no_new_privs(true)?;
     Ok(())
@@ -154,6 +157,13 @@ fn start(flags: &Serve, channel: OwnedFd, user: User) -> Result<Child> {
     if flags.private {
         command.arg("--private");
     }
+    // Nothing of root's surroundings: the settings' variables come with the settings.
+    command.env_clear().envs(
+        PASSED_ON
+            .iter()
+            .filter_map(|name| Some((name, config::variable(name)?))),
+    );
+    command.current_dir("/");
     command.uid(user.uid).gid(user.gid).stdin(channel);
     barchan_runtime::descriptors::keep_inherited();
     let started = command.spawn();

@@ -1,9 +1,10 @@
 //! What Barchan's long-running programs do alike: tell the time, own their tasks, stop in order,
-//! take requests' bodies, write logs.
+//! take requests' bodies, write logs, make private folders.
 //!
 //! Never: sandboxes, routes, anything heavy at start; the in-sandbox daemon uses this crate too.
 
 pub mod clock;
+pub mod folder;
 pub mod payload;
 pub mod shutdown;
 pub mod tasks;

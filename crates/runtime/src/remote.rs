@@ -34,6 +34,8 @@ use living::Living;
 pub use serve::{Served, serve};
 use words::{Ask, Call, Message, Said};
 
+/// How many folders of sockets are open: that of the launcher, and of those that died last.
+const FOLDERS_MAX: usize = 8;
 /// Events that a slow watcher may miss before it must list.
 const EVENTS_MAX: usize = 4096;
 
@@ -58,9 +60,9 @@ type Waiting = HashMap<u64, oneshot::Sender<Result<Given, RuntimeError>>>;
 #[derive(Debug, Default)]
 struct Standing {
     capabilities: Capabilities,
-    /// The folders of sockets, the last one in use. Earlier ones stay open, because a path through
-    /// a descriptor that another file got since would lead somewhere else.
-    sockets: Vec<OwnedFd>,
+    /// The folders of sockets, the last one in use. Earlier ones stay open for a while, because a
+    /// path through a descriptor that another file got since would lead somewhere else.
+    sockets: VecDeque<OwnedFd>,
 }
 
 impl Remote {
@@ -126,6 +128,9 @@ impl Remote {
             let mut standing = self.standing();
             standing.capabilities = capabilities.clone();
             standing.sockets.extend(fds.drain(..));
+            if standing.sockets.len() > FOLDERS_MAX {
+                standing.sockets.pop_front();
+            }
         }
         if seq == 0 {
             match said {
@@ -156,10 +161,8 @@ impl Remote {
             Some(waiting) => waiting.insert(seq, sender),
             None => return Err(gone()),
         };
+        let _waits = Waits { remote: self, seq };
         if let Err(error) = self.sender.send(&Call { seq, ask }, fds).await {
-            if let Some(waiting) = self.waiting().as_mut() {
-                waiting.remove(&seq);
-            }
             let words = format!("the keeper cannot be asked: {error}");
             return Err(RuntimeError::new(ErrorKind::Unavailable, words));
         }
@@ -180,6 +183,20 @@ impl Remote {
 
     fn standing(&self) -> MutexGuard<'_, Standing> {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Somebody who waits for an answer, until that one has it or gives up.
+struct Waits<'a> {
+    remote: &'a Remote,
+    seq: u64,
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        if let Some(waiting) = self.remote.waiting().as_mut() {
+            waiting.remove(&self.seq);
+        }
     }
 }
 
@@ -210,13 +227,18 @@ impl Runtime for Remote {
     }
 
     async fn create(&self, plan: Plan) -> Result<Observed, RuntimeError> {
-        match self.ask(Ask::Create(Box::new(plan))).await? {
-            Said::Observed(observed) => {
+        let id = plan.id.clone();
+        self.living.expect(&id);
+        let answer = match self.ask(Ask::Create(Box::new(plan))).await {
+            Ok(Said::Observed(observed)) => {
                 self.living.answered(&observed);
-                Ok(*observed)
+                return Ok(*observed);
             }
-            _ => Err(strange()),
-        }
+            Ok(_) => strange(),
+            Err(error) => error,
+        };
+        self.living.give_up(&id);
+        Err(answer)
     }
 
     async fn observe(&self, id: &SandboxId) -> Result<Option<Observed>, RuntimeError> {
@@ -267,7 +289,7 @@ impl Runtime for Remote {
             let words = format!("no living sandbox {id}");
             return Err(RuntimeError::new(ErrorKind::NotFound, words));
         }
-        let folder = self.standing().sockets.last().map(AsRawFd::as_raw_fd);
+        let folder = self.standing().sockets.back().map(AsRawFd::as_raw_fd);
         let folder = folder.ok_or_else(gone)?;
         Ok(Upstream {
             socket: PathBuf::from(format!("/proc/self/fd/{folder}/{id}.sock")),

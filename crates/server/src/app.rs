@@ -89,7 +89,7 @@ pub enum StartError {
         source: BadSecrets,
     },
     /// An address cannot be listened on.
-    #[error("cannot listen on {place}: {source}")]
+    #[error("cannot listen on {place}: {source}{}", listen::advice(source))]
     Listen {
         /// The address.
         place: String,

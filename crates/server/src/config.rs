@@ -105,8 +105,9 @@ pub struct Server {
     /// `server/api.sock` in the state directory.
     pub socket: Option<PathBuf>,
     /// The user that the server runs as when root starts it, by name or number; `root` keeps root.
-    /// Left out, it is the user `barchan` if there is one, else the number 61100, which no account
-    /// has. A small process stays root and carries out what the server asks of the runtime.
+    /// Left out, it is the user `barchan` if there is one, else a number from 60600 to 61099 that
+    /// stays with the state directory. A small process stays root and carries out what the server
+    /// asks of the runtime.
     pub user: Option<String>,
     /// The `host[:port]` put into endpoints. Left out, it is what the caller wrote in `Host`.
     pub public_host: Option<String>,

@@ -71,7 +71,7 @@ fn print(line: &Line, output: &Output) -> Result<()> {
         output.line(&output.yellow(&format!("{lost} lines could not be written here")))?;
     }
     let actor = &line.actor;
-    let mut who = actor.kind.clone();
+    let mut who = actor.kind.escape_debug().to_string();
     for part in [&actor.key, &actor.label, &actor.tenant]
         .into_iter()
         .flatten()
@@ -85,13 +85,14 @@ fn print(line: &Line, output: &Output) -> Result<()> {
     let what = what.map(|what| format!(" {}", what.escape_debug()));
     let status = line.status.map(|status| status.to_string());
     let status = status.unwrap_or_else(|| "went away".to_owned());
-    let code = line.code.as_ref().map(|code| format!(" {code}"));
+    let code = line.code.as_ref();
+    let code = code.map(|code| format!(" {}", code.escape_debug()));
     Ok(output.line(&format!(
         "{}  {}{}  {status}{}  {who} from {}",
         line.at,
-        line.operation,
+        line.operation.escape_debug(),
         what.unwrap_or_default(),
         code.unwrap_or_default(),
-        line.peer,
+        line.peer.escape_debug(),
     ))?)
 }

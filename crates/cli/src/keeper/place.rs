@@ -9,23 +9,22 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, Stat, Uid};
 
 use super::user::User;
 
 /// How deep the server's folders lie in each other.
 const DEPTH_MAX: usize = 3;
+/// This program, whatever its path.
+const PROGRAM: &str = "/proc/self/exe";
 /// What nobody but root may enter, because files of images may be set to run as root.
 const IMAGES: &str = "images";
 
 /// The folder above a state directory through which this user cannot come.
-pub(super) fn barrier(state: &Path, user: User) -> Option<PathBuf> {
-    // Of a path that is not there yet, what is there decides; the rest is made with it.
-    let known = state
-        .ancestors()
-        .find_map(|path| path.canonicalize().ok())?;
-    let above = known.ancestors().skip(usize::from(state.exists()));
+fn barrier(state: &Path, user: User) -> Option<PathBuf> {
+    let real = state.canonicalize().ok()?;
+    let above = real.ancestors().skip(1);
     above
         .filter(|path| !lets_through(path, user))
         .last()
@@ -48,14 +47,20 @@ fn lets_through(folder: &Path, user: User) -> bool {
 pub(super) fn prepare(state: &Path, user: User) -> Result<()> {
     let shown = state.display();
     let own = barchan_server::app::prepare(state)?;
-    // Its user comes through to its own folder, and sees nothing on the way.
-    let opened = chown(state, None, Some(user.gid))
-        .and_then(|()| fs::set_permissions(state, Permissions::from_mode(0o710)));
-    opened.with_context(|| format!("cannot let the server's user into {shown}"))?;
-    let images = state.join(IMAGES);
-    let closed = fs::create_dir_all(&images)
-        .and_then(|()| fs::set_permissions(&images, Permissions::from_mode(0o700)));
-    closed.with_context(|| format!("cannot close {}", images.display()))?;
+    if let Some(barrier) = barrier(state, user) {
+        bail!(
+            "user {} cannot come through {} to the state directory: run `chmod o+x {1}`, or name \
+             another directory with `store.state_dir`",
+            user.uid,
+            barrier.display()
+        );
+    }
+    if !lets_through(Path::new(PROGRAM), user) {
+        bail!(
+            "user {} may not run this program: run `chmod o+x` on it",
+            user.uid
+        );
+    }
     let given = open(CWD, &own).and_then(|folder| give(&folder, user, DEPTH_MAX));
     given.with_context(|| {
         format!(
@@ -63,7 +68,15 @@ pub(super) fn prepare(state: &Path, user: User) -> Result<()> {
             own.display(),
             user.uid
         )
-    })
+    })?;
+    // Its user comes through to its own folder, and sees nothing on the way.
+    let opened = chown(state, None, Some(user.gid))
+        .and_then(|()| fs::set_permissions(state, Permissions::from_mode(0o710)));
+    opened.with_context(|| format!("cannot let the server's user into {shown}"))?;
+    let images = state.join(IMAGES);
+    let closed = fs::create_dir_all(&images)
+        .and_then(|()| fs::set_permissions(&images, Permissions::from_mode(0o700)));
+    closed.with_context(|| format!("cannot close {}", images.display()))
 }
 
 fn open(at: impl AsFd, path: impl rustix::path::Arg) -> io::Result<OwnedFd> {
@@ -71,12 +84,10 @@ fn open(at: impl AsFd, path: impl rustix::path::Arg) -> io::Result<OwnedFd> {
     Ok(rustix::fs::openat(at, path, flags, Mode::empty())?)
 }
 
-/// Gives away a folder and what is in it.
+/// Gives away a folder and what is in it, the folder last: once it is the user's, all in it is.
 fn give(folder: &OwnedFd, user: User, depth: usize) -> io::Result<()> {
-    let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
-    let found = rustix::fs::fstat(folder)?;
-    if (found.st_uid, found.st_gid) != (user.uid, user.gid) {
-        rustix::fs::fchown(folder, Some(uid), Some(gid))?;
+    if is_given(&rustix::fs::fstat(folder)?, user) {
+        return Ok(());
     }
     for entry in Dir::read_from(folder)? {
         let entry = entry?;
@@ -84,23 +95,28 @@ fn give(folder: &OwnedFd, user: User, depth: usize) -> io::Result<()> {
         if matches!(name.to_bytes(), b"." | b"..") {
             continue;
         }
-        let found = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        match FileType::from_raw_mode(found.st_mode) {
+        // What is looked at is what is given: a name may mean something else by then.
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let found = rustix::fs::openat(folder, name, flags, Mode::empty())?;
+        let kind = rustix::fs::fstat(&found)?;
+        match FileType::from_raw_mode(kind.st_mode) {
             FileType::Directory if depth > 0 => give(&open(folder, name)?, user, depth - 1)?,
-            _ if is_to_be_given(&found, user) => {
-                let flags = AtFlags::SYMLINK_NOFOLLOW;
-                rustix::fs::chownat(folder, name, Some(uid), Some(gid), flags)?;
-            }
+            // A file with a second name may be anybody's: the server could have given it this one.
+            _ if kind.st_nlink == 1 && !is_given(&kind, user) => give_one(&found, user)?,
             _ => {}
         }
     }
-    Ok(())
+    give_one(folder, user)
 }
 
-/// A file with a second name may be anybody's: the server could have given it this one.
-fn is_to_be_given(found: &Stat, user: User) -> bool {
-    let is_another = (found.st_uid, found.st_gid) != (user.uid, user.gid);
-    is_another && found.st_nlink == 1
+fn give_one(found: &OwnedFd, user: User) -> io::Result<()> {
+    let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
+    let flags = AtFlags::EMPTY_PATH;
+    Ok(rustix::fs::chownat(found, "", Some(uid), Some(gid), flags)?)
+}
+
+fn is_given(found: &Stat, user: User) -> bool {
+    (found.st_uid, found.st_gid) == (user.uid, user.gid)
 }
 
 #[cfg(test)]
@@ -132,11 +148,9 @@ mod tests {
             let close = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode));
             close(&at.join("a"), a_mode).unwrap();
             close(&at, home_mode).unwrap();
-            for state in ["a/b/c", "a/b/not/yet"] {
-                let found = barrier(&at.join(state), user);
-                let expected = expected.map(|it| at.join(it).components().collect());
-                assert_eq!(found, expected, "{home_mode:o} {a_mode:o} {state}");
-            }
+            let found = barrier(&at.join("a/b/c"), user);
+            let expected = expected.map(|it| at.join(it).components().collect());
+            assert_eq!(found, expected, "{home_mode:o} {a_mode:o}");
         }
     }
 

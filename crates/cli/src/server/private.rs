@@ -1,16 +1,17 @@
 //! Starts the user's own server, once however many ask at the same time.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use barchan_daemon::folder;
 use barchan_wire::local;
-use rustix::fs::{FlockOperation, OFlags};
+use rustix::fs::FlockOperation;
 use tokio::net::UnixStream;
 
 /// How long a server may take until it listens, in milliseconds.
@@ -28,10 +29,7 @@ pub(super) async fn ensure(state_dir: &Path) -> Result<()> {
     if UnixStream::connect(&socket).await.is_ok() {
         return Ok(());
     }
-    let mut builder = DirBuilder::new();
-    builder.recursive(true).mode(0o700);
-    builder
-        .create(state_dir)
+    folder::make_private(state_dir)
         .with_context(|| format!("cannot make {}", state_dir.display()))?;
     let lock = open(
         &state_dir.join(local::PRIVATE_LOCK),
@@ -50,12 +48,7 @@ pub(super) async fn ensure(state_dir: &Path) -> Result<()> {
 /// lock and listens not yet, or no longer.
 async fn is_served(state_dir: &Path, socket: &Path) -> Result<bool> {
     let path = state_dir.join(local::SERVER_LOCK);
-    let mut options = OpenOptions::new();
-    // The folder is the server's, which may run as another user: no link of its is followed.
-    options
-        .write(true)
-        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
-    let lock = match options.open(&path) {
+    let lock = match folder::open_foreign(&path) {
         Ok(lock) => lock,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(error).with_context(|| format!("cannot open {}", path.display())),

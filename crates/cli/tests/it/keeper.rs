@@ -2,15 +2,13 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
 
 use barchan_client::Filter;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::program::program;
 use crate::world::{World, echo, request, until};
-
-/// The user where the settings name none.
-const UID: &str = "61100";
 
 /// A field of what the kernel says of a process.
 fn status(pid: Pid, field: &str) -> String {
@@ -23,21 +21,33 @@ fn status(pid: Pid, field: &str) -> String {
 async fn the_server_has_no_rights_and_its_sandboxes_are_whole() {
     let mut world = World::new().await;
     let server = world.pid_of("server").unwrap();
+    let state = world.state();
+    let owner = |name: &str| state.join(name).metadata().unwrap().uid();
+    let uid = owner("server").to_string();
+    assert!((60_600..61_100).contains(&owner("server")), "{uid}");
     for (field, expected) in [
-        ("Uid", [UID; 4].join("\t")),
-        ("Gid", [UID; 4].join("\t")),
+        ("Uid", [uid.as_str(); 4].join("\t")),
+        ("Gid", [uid.as_str(); 4].join("\t")),
         ("Groups", String::new()),
         ("CapEff", "0000000000000000".to_owned()),
         ("CapPrm", "0000000000000000".to_owned()),
         ("NoNewPrivs", "1".to_owned()),
+        // It leads a session, so that no terminal of root's is its own.
+        ("NSsid", server.as_raw_nonzero().to_string()),
     ] {
         assert_eq!(status(server, field), expected, "{field}");
     }
-    let state = world.state();
-    let is_its = |name: &str| state.join(name).metadata().unwrap().uid().to_string() == UID;
-    for (name, expected) in [("", false), ("server", true), ("server/barchan.db", true)] {
-        assert_eq!(is_its(name), expected, "{name}");
-    }
+    let process = Path::new("/proc").join(server.as_raw_nonzero().to_string());
+    assert_eq!(fs::read_link(process.join("cwd")).unwrap(), Path::new("/"));
+    let environment = fs::read(process.join("environ")).unwrap();
+    assert!(
+        !String::from_utf8_lossy(&environment).contains("HOME="),
+        "root's environment"
+    );
+    assert_eq!(
+        (owner(""), owner("server/barchan.db")),
+        (0, owner("server"))
+    );
     for name in ["jail", "disk", "images", "volumes"] {
         let folder = state.join(name).metadata().unwrap();
         assert_eq!((folder.uid(), folder.mode() & 0o077), (0, 0), "{name}");

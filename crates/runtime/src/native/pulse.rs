@@ -30,6 +30,8 @@ use rounds::{Due, Rounds};
 const TICK: Duration = Duration::from_millis(250);
 
 const LIFE: &[u8] = b"GET /ping HTTP/1.1\r\nhost: execd\r\nconnection: close\r\n\r\n";
+/// Longest time to wait for its answer to this one.
+const WORK_WAIT: Duration = Duration::from_secs(10);
 const WORK: &[u8] = b"GET /x/busy HTTP/1.1\r\nhost: execd\r\nconnection: close\r\n\r\n";
 const YES: &[u8] = b"HTTP/1.1 200 ";
 const NO: &[u8] = b"HTTP/1.1 204 ";
@@ -115,7 +117,8 @@ async fn is_alive(socket: &Path) -> io::Result<()> {
 
 /// Whether something is at work in the sandbox, by its daemon's word.
 pub(super) async fn is_busy(socket: &Path) -> io::Result<bool> {
-    ask(socket, WORK).await
+    let asked = tokio::time::timeout(WORK_WAIT, ask(socket, WORK)).await;
+    asked.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
 /// Asks once and waits for as long as it takes.

@@ -3,18 +3,26 @@
 
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
 /// The command. Whether the image has a shell or not, the daemon has started one process then.
 const COMMAND: &str = r#"{"command":":"}"#;
+/// Longest time for it.
+const WAIT: Duration = Duration::from_secs(30);
 /// Most bytes of the answer that are taken: a few events.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 
 /// Runs the command to its end, whatever comes of it.
 // BOUNDARY: sandbox → host. Test: of_an_endless_answer_only_the_start_is_taken
 pub(super) async fn up(socket: &Path) -> io::Result<()> {
+    let run = tokio::time::timeout(WAIT, run(socket)).await;
+    run.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+}
+
+async fn run(socket: &Path) -> io::Result<()> {
     let length = COMMAND.len();
     let question = format!(
         "POST /command HTTP/1.1\r\nhost: execd\r\ncontent-type: application/json\r\n\

@@ -16,6 +16,8 @@ use tokio::sync::Mutex;
 const PART_BYTES: usize = 32 * 1024;
 /// Longest message, in bytes: ten thousand sandboxes are listed in a few million.
 const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Most descriptors that come with a message.
+const MESSAGE_FDS_MAX: usize = 1;
 /// The mark of a frame that another follows, and of the last.
 const MORE: u8 = 0;
 const LAST: u8 = 1;
@@ -89,6 +91,7 @@ impl Sender {
 }
 
 impl Receiver {
+    // BOUNDARY: server → keeper. Test: what_is_no_message_is_an_error
     /// The next message and its descriptors; `None` once the other end is gone.
     ///
     /// # Errors
@@ -103,11 +106,12 @@ impl Receiver {
                 return Ok(None);
             };
             fds.extend(more);
-            let Some((mark, part)) = frame.split_first() else {
-                return Ok(None);
+            let parts = frame.split_first().filter(|(_, part)| !part.is_empty());
+            let Some((mark, part)) = parts else {
+                return Err(io::ErrorKind::InvalidData.into());
             };
             bytes.extend_from_slice(part);
-            if bytes.len() > MESSAGE_BYTES_MAX {
+            if bytes.len() > MESSAGE_BYTES_MAX || fds.len() > MESSAGE_FDS_MAX {
                 return Err(io::ErrorKind::InvalidData.into());
             }
             if *mark == LAST {
@@ -177,9 +181,18 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_no_message_is_an_error() {
-        let (one, two) = pair().unwrap();
-        let (_mute, mut receiver) = open(two).unwrap();
-        frames::send(one.as_fd(), b"\x01{", &[]).unwrap();
-        assert!(receiver.next::<String>().await.is_err());
+        let (pipe, _other_end) = rustix::pipe::pipe().unwrap();
+        let two_fds = [pipe.as_fd(), pipe.as_fd()];
+        for (frame, fds) in [
+            (&b"\x01{"[..], &[][..]),
+            (b"\x01", &[]),
+            (b"\x00", &[]),
+            (b"\x01\"text\"", &two_fds[..]),
+        ] {
+            let (one, two) = pair().unwrap();
+            let (_mute, mut receiver) = open(two).unwrap();
+            frames::send(one.as_fd(), frame, fds).unwrap();
+            assert!(receiver.next::<String>().await.is_err(), "{frame:?}");
+        }
     }
 }

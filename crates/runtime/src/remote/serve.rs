@@ -68,7 +68,7 @@ where
             let is_start = matches!(ask, Ask::Start);
             let (said, fds, outgoing) = host.answer(ask, given).await;
             // Heard from before the answer on, so that nothing is missed behind it.
-            let served = host.served.get().filter(|_| is_start);
+            let served = host.served.get().filter(|_| is_start && said.is_ok());
             let served = served.map(|served| (&*served.runtime, News::of(served)));
             host.say(Message { seq, said }, fds).await;
             if let Some(outgoing) = outgoing {
@@ -121,6 +121,7 @@ where
             Ask::Settings => (self.settings)()
                 .map(Said::Settings)
                 .map_err(|words| RuntimeError::new(ErrorKind::Unavailable, words)),
+            Ask::Start if self.served.initialized() => Err(super::strange()),
             Ask::Start => {
                 let served = self.served.get_or_try_init(&self.start).await?;
                 Ok(Said::Ready(served.runtime.capabilities()))
@@ -170,9 +171,16 @@ where
             }
         };
         fds.extend(folder.map(OwnedFd::from));
-        if let Err(error) = self.sender.send(&message, fds).await {
+        match self.sender.send(&message, fds).await {
+            // Too long for the channel: whoever waits must not wait for ever.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                let said = Err(RuntimeError::new(ErrorKind::Internal, error.to_string()));
+                let told = Message { said, ..message };
+                let _ = self.sender.send(&told, Vec::new()).await;
+            }
             // Who does not listen any longer is gone, which the loop of questions sees too.
-            tracing::debug!(%error, "the server was not told");
+            Err(error) => tracing::debug!(%error, "the server was not told"),
+            Ok(()) => {}
         }
     }
 

@@ -80,6 +80,17 @@ pub(super) async fn unix(path: &Path) -> Result<Listener, StartError> {
     Ok(Listener::Unix(listener, owner))
 }
 
+/// What to do about an address that this user may not listen on.
+pub(super) fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            ", as the user that this server runs as (`server.user`): take a port from 1024 on, and \
+             for the socket a folder of that user's"
+        }
+        _ => "",
+    }
+}
+
 impl Door {
     /// Takes connections until the server stops. When all places are taken, the next waits in the
     /// kernel's queue.

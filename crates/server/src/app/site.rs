@@ -1,10 +1,12 @@
 //! The state directory: one server's at a time.
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use barchan_daemon::folder;
 use barchan_wire::local;
 use barchan_wire::secret::Secret;
 
@@ -12,6 +14,10 @@ use crate::random;
 
 /// Largest file of ours that is read whole, in bytes.
 const SMALL_FILE_BYTES_MAX: u64 = 4096;
+
+/// How often a lock is tried whose holder may just be ending, and the time in between.
+const LOCK_TRIES: usize = 200;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// What tells this run of the host from others; empty where the system does not say.
 pub(super) fn boot() -> String {
@@ -50,6 +56,20 @@ pub enum SiteError {
         /// What the system says.
         source: io::Error,
     },
+    /// It is another user's.
+    #[error(
+        "{path} belongs to user {owner}, as whom the last server ran, and this one runs as user \
+         {own}: name that user with `server.user`, or look through it and run \
+         `chown -Rh {own} {path}`"
+    )]
+    Foreign {
+        /// The directory.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+        /// Who this is.
+        own: u32,
+    },
     /// Somebody else could write or read it.
     #[error("{path} may be used by others than its owner: run `chmod go= {path}`")]
     Open {
@@ -70,9 +90,7 @@ pub fn prepare(state: &Path) -> Result<PathBuf, SiteError> {
             let path = dir.to_owned();
             move |source| SiteError::Io { what, path, source }
         };
-        let mut builder = DirBuilder::new();
-        builder.recursive(true).mode(0o700);
-        builder.create(dir).map_err(failed("make the directory"))?;
+        folder::make_private(dir).map_err(failed("make the directory"))?;
         let found = dir.metadata().map_err(failed("look at the directory"))?;
         if found.permissions().mode() & 0o022 != 0 {
             let path = dir.to_owned();
@@ -94,14 +112,13 @@ const OLDER: [&str; 7] = [
     "audit",
 ];
 
-/// Moves what an earlier version left in the state directory. Its lock is taken meanwhile, so that
-/// nothing is moved under a server that runs.
+/// Moves what an earlier version left in the state directory, unless its server still runs.
 fn move_older(state: &Path, own: &Path) -> Result<(), SiteError> {
     let Ok(lock) = File::open(state.join("server.lock")) else {
         return Ok(());
     };
     if lock.try_lock().is_err() {
-        return Ok(());
+        return Err(held(state, &lock));
     }
     for name in OLDER {
         let (from, to) = (state.join(name), own.join(name));
@@ -117,10 +134,53 @@ fn move_older(state: &Path, own: &Path) -> Result<(), SiteError> {
     Ok(())
 }
 
+fn held(state: &Path, lock: &File) -> SiteError {
+    let holder = read_small(lock).unwrap_or_default();
+    let unknown = || "(unknown)".to_owned();
+    SiteError::Held {
+        dir: state.to_owned(),
+        holder: Some(holder)
+            .filter(|it| !it.is_empty())
+            .unwrap_or_else(unknown),
+    }
+}
+
+/// What another user owns is that user's to fill: links in it lead wherever that one likes.
+fn check_owner(dir: &Path) -> Result<(), SiteError> {
+    let failed = |source| SiteError::Io {
+        what: "look at",
+        path: dir.to_owned(),
+        source,
+    };
+    let owner = dir.metadata().map_err(failed)?.uid();
+    let own = Path::new("/proc/self").metadata().map_err(failed)?.uid();
+    match owner == own {
+        true => Ok(()),
+        false => Err(SiteError::Foreign {
+            path: dir.to_owned(),
+            owner,
+            own,
+        }),
+    }
+}
+
+/// Takes the lock. Whoever was killed a moment ago holds it until the kernel has taken that process
+/// down.
+fn lock_soon(lock: &File) -> Result<(), TryLockError> {
+    for _ in 1..LOCK_TRIES {
+        match lock.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
+            outcome => return outcome,
+        }
+    }
+    lock.try_lock()
+}
+
 impl Site {
     /// Makes the server's folder of a state directory if need be, and takes it.
     pub(super) fn take(state: &Path) -> Result<Self, SiteError> {
         let dir = &prepare(state)?;
+        check_owner(dir)?;
         let path = state.join(local::SERVER_LOCK);
         let failed = |what, path: &Path| {
             let path = path.to_owned();
@@ -134,20 +194,9 @@ impl Site {
             .mode(0o600)
             .open(&path)
             .map_err(failed("open", &path))?;
-        match lock.try_lock() {
+        match lock_soon(&lock) {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let holder = read_small(&lock).unwrap_or_default();
-                let holder = if holder.is_empty() {
-                    "(unknown)".to_owned()
-                } else {
-                    holder
-                };
-                return Err(SiteError::Held {
-                    dir: state.to_owned(),
-                    holder,
-                });
-            }
+            Err(TryLockError::WouldBlock) => return Err(held(state, &lock)),
             Err(TryLockError::Error(source)) => return Err(failed("lock", &path)(source)),
         }
         write_pid(&lock).map_err(failed("write", &path))?;
@@ -262,13 +311,33 @@ mod tests {
         }
         let running = File::open(home.path().join("server.lock")).unwrap();
         running.try_lock().unwrap();
-        let own = prepare(home.path()).unwrap();
+        let refused = Site::take(home.path());
+        assert!(
+            matches!(refused, Err(SiteError::Held { .. })),
+            "{refused:?}"
+        );
+        let own = home.path().join("server");
         assert!(!own.join("barchan.db").exists());
         drop(running);
         let site = Site::take(home.path()).unwrap();
         assert_eq!(site.secret("api_key").unwrap().reveal(), "api_key");
         assert!(own.join("barchan.db").exists() && !home.path().join("barchan.db").exists());
         assert!(!home.path().join("server.lock").exists());
+    }
+
+    #[test]
+    fn a_folder_of_another_user_is_not_trusted() {
+        let home = tempfile::tempdir().unwrap();
+        let own = prepare(home.path()).unwrap();
+        if std::os::unix::fs::chown(&own, Some(60_601), None).is_err() {
+            // Only root gives folders away.
+            return;
+        }
+        let error = Site::take(home.path()).unwrap_err().to_string();
+        assert!(
+            error.contains("60601") && error.contains("server.user"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -6,6 +6,8 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use barchan_daemon::folder;
+
 use super::line::Line;
 use super::{CHANGES, REFUSALS, files};
 
@@ -139,7 +141,8 @@ fn identity(file: &File) -> Option<(u64, u64)> {
 }
 
 fn opened(path: &Path) -> io::Result<Option<BufReader<File>>> {
-    match File::open(path) {
+    // Who reads may be root, and the folder another user's.
+    match folder::open_foreign(path) {
         Ok(file) => Ok(Some(BufReader::new(file))),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),

@@ -1,5 +1,5 @@
 //! Settings that a process with more rights read for the server: files that only root may read are
-//! read as root, and the server has what stands in them.
+//! read as root, and the server has what stands in them. It has none of root's environment either.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,14 +8,16 @@ use serde::{Deserialize, Serialize};
 
 use super::finding::{Finding, Origin, SettingsError};
 use super::load::{Loaded, Surroundings};
-use super::secret::{self, Files};
+use super::secret::{self, Noted};
 
 /// The texts of the settings' files. There is no `Debug`: secrets are among them.
 #[derive(Serialize, Deserialize)]
 pub struct Handed {
-    file: Option<(PathBuf, String)>,
-    secrets: Files,
+    surroundings: Surroundings,
+    secrets: Noted,
     state_dir: PathBuf,
+    /// What relative paths begin at.
+    folder: PathBuf,
 }
 
 impl fmt::Debug for Handed {
@@ -37,23 +39,27 @@ impl Handed {
         state_dir: impl FnOnce(&Loaded) -> PathBuf,
     ) -> Result<Self, SettingsError> {
         let surroundings = Surroundings::look(path)?;
-        let (loaded, secrets) = secret::noted(|| surroundings.read());
+        let (loaded, secrets) = secret::noting(|| surroundings.read());
+        let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+        // Faulty ones are refused where they are used.
+        let state_dir = loaded.as_ref().map(state_dir).unwrap_or_default();
         Ok(Self {
-            // Faulty ones are refused where they are used.
-            state_dir: loaded.as_ref().map(state_dir).unwrap_or_default(),
-            file: surroundings.into_file(),
+            state_dir: folder.join(state_dir),
+            surroundings,
             secrets,
+            folder,
         })
     }
 
-    /// The settings that these texts are, under this process's environment.
+    /// The settings that these texts are, whatever this process's folder and environment.
     ///
     /// # Errors
     /// As [`Surroundings::read`].
     pub fn load(self) -> Result<Loaded, SettingsError> {
-        let surroundings = Surroundings::handed(self.file);
-        let mut loaded = secret::given(self.secrets, || surroundings.read())?;
+        let mut loaded = secret::given(self.secrets, || self.surroundings.read())?;
         loaded.set_state_dir(self.state_dir, "--state-dir");
+        let socket = &mut loaded.settings.server.socket;
+        *socket = socket.take().map(|path| self.folder.join(path));
         Ok(loaded)
     }
 

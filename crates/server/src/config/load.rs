@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use confique::{Config, Layer as _};
+use serde::{Deserialize, Serialize};
 
 use super::environment::{self, Variable};
 use super::finding::{Finding, Origin, SettingsError};
@@ -27,7 +28,7 @@ pub struct Loaded {
 }
 
 /// What settings are read from.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Surroundings {
     /// The file and its text.
     file: Option<(PathBuf, String)>,
@@ -56,19 +57,6 @@ impl Surroundings {
             file,
             variables: environment::variables(),
         })
-    }
-
-    /// A file's text that another process read, and this process's environment.
-    pub(super) fn handed(file: Option<(PathBuf, String)>) -> Self {
-        Self {
-            file,
-            variables: environment::variables(),
-        }
-    }
-
-    /// The file and its text.
-    pub(super) fn into_file(self) -> Option<(PathBuf, String)> {
-        self.file
     }
 
     /// A text as if it were a file, and no environment.

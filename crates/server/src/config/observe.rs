@@ -24,7 +24,7 @@ pub struct Observe {
     #[config(default = [])]
     pub otlp_headers: Vec<SecretSetting>,
     /// A file of certificates as PEM: authorities that may vouch for a collector at `https`,
-    /// besides those of this host.
+    /// besides those of this host. The server's user must be able to read it.
     pub otlp_ca_file: Option<PathBuf>,
     /// Send spans: one for each request, and for what is done with sandboxes.
     #[config(default = true)]

@@ -1,6 +1,6 @@
 //! Secrets of the settings: written there, or in a file or an environment variable they name.
 
-mod files;
+mod noted;
 
 use std::fmt;
 use std::fs::{File, Metadata};
@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use barchan_wire::secret::Secret;
-pub(super) use files::{Files, given, noted};
+pub(super) use noted::{Noted, given, noting};
 use serde::de::{Error, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -28,8 +28,8 @@ pub struct SecretSetting {
     place: Place,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) enum Place {
     Here,
     File(PathBuf),
     Variable(String),
@@ -128,20 +128,29 @@ impl<'de> Visitor<'de> for Forms {
             return Err(wrong());
         }
         match kind.as_str() {
-            "file" => from_file(place.into()).map_err(A::Error::custom),
-            "env" => from_variable(place).map_err(A::Error::custom),
+            "file" => from_place(Place::File(place.into())).map_err(A::Error::custom),
+            "env" => from_place(Place::Variable(place)).map_err(A::Error::custom),
             _ => Err(wrong()),
         }
     }
 }
 
-fn from_variable(name: String) -> Result<SecretSetting, String> {
-    let value = std::env::var_os(&name).unwrap_or_default();
+fn from_place(place: Place) -> Result<SecretSetting, String> {
+    let text = noted::text(&place, || match &place {
+        Place::File(path) => read(path),
+        Place::Variable(name) => variable(name),
+        Place::Here => Ok(String::new()),
+    })?;
+    Ok(SecretSetting {
+        secret: Secret::new(text),
+        place,
+    })
+}
+
+fn variable(name: &str) -> Result<String, String> {
+    let value = std::env::var_os(name).unwrap_or_default();
     match value.into_string() {
-        Ok(text) if !text.is_empty() => Ok(SecretSetting {
-            secret: Secret::new(text),
-            place: Place::Variable(name),
-        }),
+        Ok(text) if !text.is_empty() => Ok(text),
         Ok(_) => Err(format!(
             "the environment variable {name} is not set, or is empty"
         )),
@@ -149,28 +158,13 @@ fn from_variable(name: String) -> Result<SecretSetting, String> {
     }
 }
 
-fn from_file(path: PathBuf) -> Result<SecretSetting, String> {
-    if !path.is_absolute() {
-        return Err(format!(
-            "the secret's file is named from the root on, not {}",
-            path.display()
-        ));
-    }
-    let text = files::text(&path, || read(&path))?;
-    let shown = path.display();
-    let line = text.strip_suffix('\n').unwrap_or(&text);
-    let line = line.strip_suffix('\r').unwrap_or(line);
-    if line.is_empty() {
-        return Err(format!("{shown} is empty: write the secret into it"));
-    }
-    Ok(SecretSetting {
-        secret: Secret::new(line),
-        place: Place::File(path),
-    })
-}
-
 fn read(path: &Path) -> Result<String, String> {
     let shown = path.display();
+    if !path.is_absolute() {
+        return Err(format!(
+            "the secret's file is named from the root on, not {shown}"
+        ));
+    }
     let failed =
         |error: std::io::Error| format!("the secret's file {shown} cannot be read: {error}");
     // A pipe would keep whoever opens it.
@@ -186,7 +180,12 @@ fn read(path: &Path) -> Result<String, String> {
             "{shown} holds more than {FILE_BYTES_MAX} bytes: no secret is so long"
         ));
     }
-    String::from_utf8(bytes).map_err(|_| format!("{shown} holds no text"))
+    let text = String::from_utf8(bytes).map_err(|_| format!("{shown} holds no text"))?;
+    let line = text.strip_suffix('\n').unwrap_or(&text);
+    match line.strip_suffix('\r').unwrap_or(line) {
+        "" => Err(format!("{shown} is empty: write the secret into it")),
+        line => Ok(line.to_owned()),
+    }
 }
 
 /// Refuses what others than its owner may read, and what others than this user and root own.

@@ -1,6 +1,6 @@
 //! Hands spans and figures to a collector by OTLP, over HTTP or HTTPS with protobuf bodies. A
-//! collector that is slow, gone or wrong costs spans, which are counted, and nothing else: the queue
-//! is bounded, and so is every wait.
+//! collector that is slow, gone or wrong costs spans, which are counted, and nothing else: the
+//! queue is bounded, and so is every wait.
 
 mod encode;
 mod post;

@@ -46,7 +46,8 @@ END
 "#;
 
 /// Keeps complaints to itself.
-const QUIET: &str = "exec 3>&2 2>/dev/null\n";
+pub(super) const QUIET: &str = "exec 3>&2 2>/dev/null\n";
+pub(super) const LOUD: &str = "exec 2>&3\n";
 
 /// Says what is in /data. Folders' sizes are the file system's own affair.
 pub(super) const SHOW: &str = r#"
@@ -69,7 +70,7 @@ END
 "#;
 
 /// Whether a sandbox has users besides root: not below a user without subordinate ids.
-async fn has_others(world: &World) -> bool {
+pub(super) async fn has_others(world: &World) -> bool {
     let script = "awk '{n += $3} END {print n}' /proc/self/uid_map";
     world.run(script, Limits::default()).await.1.trim() != "1"
 }
@@ -81,7 +82,7 @@ async fn everything_a_layer_can_hold_comes_back() {
         return;
     }
     // What cannot be made, such as files of others where there are none, is missed below.
-    let make = [QUIET, MAKE, ATTRIBUTES, "exec 2>&3\n", SHOW].concat();
+    let make = [QUIET, MAKE, ATTRIBUTES, LOUD, SHOW].concat();
     let (id, before) = world.after(&make, None).await;
     let (snapshot, taken) = world.try_save(&id).await.unwrap();
     let own = ["one file", "sparse", "user.note", "|4755|"];
