@@ -39,6 +39,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
 
 socket = state / "server/api.sock"
+socket.parent.mkdir(exist_ok=True)
 socket.unlink(missing_ok=True)
 Server(str(socket), Handler).serve_forever()
 """
