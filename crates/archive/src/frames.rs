@@ -19,6 +19,10 @@ pub(crate) use extended::records;
 pub(crate) const BLOCK: usize = 512;
 /// Longest name, link target or extended header, in bytes.
 const EXTENDED_BYTES_MAX: u64 = 64 * 1024;
+/// Longest map of a sparse file as text: two numbers of 20 digits for each part.
+const MAP_BYTES_MAX: usize = sparse::SEGMENTS_MAX * 2 * 21 + 2 * BLOCK;
+
+const TOO_LONG: Broken = Broken("a name or header in the archive is too long");
 
 /// An archive that does not follow the format, or ends in the middle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -93,6 +97,7 @@ impl<R: Read> Frames<R> {
     /// The next entry, after whatever of the last one was not read; `None` at the end.
     pub(crate) fn next(&mut self) -> Result<Option<Frame>, FrameError> {
         let mut extended = Extended::default();
+        let mut extended_bytes = 0_u64;
         loop {
             self.skip()?;
             let Some(header) = self.header()? else {
@@ -105,6 +110,10 @@ impl<R: Read> Frames<R> {
                 EntryType::GNULongName => extended.name = Some(self.text(stored)?),
                 EntryType::GNULongLink => extended.link = Some(self.text(stored)?),
                 EntryType::XHeader => {
+                    extended_bytes = extended_bytes.saturating_add(stored);
+                    if extended_bytes > self.extended_max {
+                        return Err(TOO_LONG.into());
+                    }
                     let records = self.extended(stored)?;
                     extended.take(&records)?;
                 }
@@ -162,6 +171,9 @@ impl<R: Read> Frames<R> {
             }
             lines += block.iter().filter(|byte| **byte == b'\n').count();
             text.extend_from_slice(&block);
+            if text.len() > MAP_BYTES_MAX {
+                return Err(sparse::ODD.into());
+            }
             if lines >= sparse::lines_of(&text)? {
                 let segments = sparse::parse(&text, size)?;
                 sparse::check(&segments, size, self.left)?;
@@ -190,7 +202,7 @@ impl<R: Read> Frames<R> {
     /// The content of the last frame as text, of limited length.
     pub(crate) fn extended(&mut self, stored: u64) -> Result<Vec<u8>, FrameError> {
         if stored > self.extended_max {
-            return Err(Broken("a name or header in the archive is too long").into());
+            return Err(TOO_LONG.into());
         }
         if self.left == 0 {
             self.begin(stored)?;

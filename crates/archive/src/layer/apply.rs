@@ -6,6 +6,7 @@
 mod entry;
 mod hide;
 
+use std::collections::HashSet;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -21,6 +22,8 @@ use crate::frames::{Frame, Frames};
 use crate::unpack::{Name, UnpackError};
 use crate::{BLOCK_BYTES, shown};
 
+/// What a directory, or a list of attributes, takes on a disk at least.
+const DISK_BLOCK: u64 = 4096;
 /// Most bytes of names and lists of directories that are finished last.
 const PENDING_BYTES_MAX: usize = 64 * 1024 * 1024;
 
@@ -102,12 +105,15 @@ impl Applied {
     /// The kernel's.
     pub fn furnish(&mut self, names: &[(&str, u32)]) -> Result<(), UnpackError> {
         for (name, mode) in names {
-            let name = name.as_bytes();
-            match mkdirat(&self.root, name, Mode::from_raw_mode(*mode)) {
+            let parts: Vec<&[u8]> = name.as_bytes().split(|byte| *byte == b'/').collect();
+            let Some((own, above)) = parts.split_last() else {
+                continue;
+            };
+            // What it lies in may be something else here, a link that leads anywhere above all.
+            let Ok(here) = self.open(above) else { continue };
+            match mkdirat(&here, *own, Mode::from_raw_mode(*mode)) {
                 Err(Errno::EXIST) => {}
-                // What it lies in is something else here.
-                Err(Errno::NOTDIR | Errno::NOENT | Errno::LOOP) => {}
-                made => made.map_err(written(name))?,
+                made => made.map_err(written(name.as_bytes()))?,
             }
         }
         Ok(())
@@ -118,8 +124,13 @@ impl Applied {
     /// # Errors
     /// The kernel's.
     pub fn finish(self) -> Result<LayerReport, UnpackError> {
+        let mut finished = HashSet::new();
         for it in self.pending.iter().rev() {
             let Ok(parts) = named(&it.name) else { continue };
+            // The last word on a directory is the one that counts.
+            if !finished.insert(parts.parts().join(&b'/')) {
+                continue;
+            }
             // What a layer above removed, or a later entry of the same name.
             let Ok(folder) = self.open(parts.parts()) else {
                 continue;
@@ -184,6 +195,7 @@ impl Applied {
         }
         let here = self.above(&name, &whole)?;
         self.seen.add(name.parts());
+        self.weigh(&frame)?;
         self.make(frames, frame, &here, own)
     }
 
@@ -196,6 +208,23 @@ impl Applied {
             }
             false => Ok(()),
         }
+    }
+
+    /// Counts what an entry takes on a disk: whole blocks, however little is in them.
+    fn weigh(&mut self, frame: &Frame) -> Result<(), UnpackError> {
+        let whole = [(0, frame.stored)];
+        let parts = frame.segments.as_deref().unwrap_or(&whole);
+        let blocks = |(offset, length): &(u64, u64)| match length {
+            0 => 0,
+            _ => {
+                let (first, end) = (offset / DISK_BLOCK, offset.saturating_add(*length));
+                end.div_ceil(DISK_BLOCK).saturating_sub(first)
+            }
+        };
+        let data = parts.iter().map(blocks).fold(0, u64::saturating_add);
+        let is_folder = frame.kind == EntryType::Directory;
+        let rest = u64::from(is_folder) + u64::from(!frame.attributes.is_empty());
+        self.add(data.saturating_add(rest).saturating_mul(DISK_BLOCK))
     }
 
     fn add(&mut self, bytes: u64) -> Result<(), UnpackError> {

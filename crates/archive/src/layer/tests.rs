@@ -1,4 +1,5 @@
 mod fidelity;
+mod small;
 
 use std::fs;
 use std::io::Cursor;

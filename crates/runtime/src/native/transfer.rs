@@ -21,6 +21,12 @@ use crate::{ArchiveFault, ErrorKind, RuntimeError};
 
 /// How long the launcher's process may do nothing. It gives up on us later than we on it.
 const SILENCE_MAX: Duration = Duration::from_secs(90);
+/// How long a disk may take to have what was written.
+const DISK_MAX: Duration = Duration::from_secs(600);
+/// The number of the one call on such a connection.
+const SEQ: u64 = 1;
+/// Most that is announced before the answer: an end of each sandbox.
+const ANNOUNCED_MAX: usize = 100_000;
 /// How slow those may be who send or get an archive, in bytes each second, once it has begun.
 const RATE_MIN: u64 = 64 * 1024;
 /// How long they may do nothing.
@@ -88,20 +94,12 @@ impl Connection {
         timed
             .and_then(|()| stream.set_write_timeout(silence))
             .map_err(lost)?;
-        let call = serde_json::to_vec(&Call { seq: 1, request });
+        let call = serde_json::to_vec(&Call { seq: SEQ, request });
         let mut call = call.map_err(|error| internal(&error.to_string()))?;
         call.push(b'\n');
         (&stream).write_all(&call).map_err(lost)?;
         let mut reader = BufReader::new(stream);
-        let mut line = Vec::new();
-        let mut capped = (&mut reader).take(ANSWER_BYTES_MAX);
-        capped.read_until(b'\n', &mut line).map_err(lost)?;
-        let message: Message = serde_json::from_slice(&line).map_err(|_| {
-            let words = "the launcher hung up: it may be of an older version, which goes once its \
-                         sandboxes are deleted and the server starts anew";
-            RuntimeError::new(ErrorKind::Unavailable, words)
-        })?;
-        match message.answer {
+        match hear(&mut reader)? {
             Answer::Done => Ok(Self { reader }),
             Answer::Failed(failure) if failure.kind == FailureKind::Conflict => {
                 let kind = ErrorKind::Archive(ArchiveFault::Busy);
@@ -115,9 +113,34 @@ impl Connection {
     /// What came of it, once all was said.
     fn outcome(&mut self) -> Result<Outcome, RuntimeError> {
         let lost = |error: std::io::Error| internal(&format!("its process ended: {error}"));
+        // All that was unpacked goes to the disk first, and whatever else waits for it.
+        let stream = self.reader.get_ref();
+        stream.set_read_timeout(Some(DISK_MAX)).map_err(lost)?;
         let words = stream::hear(&mut self.reader).map_err(lost)?;
         serde_json::from_slice(&words).map_err(|_| internal("its process speaks oddly"))
     }
+}
+
+/// The launcher's answer, behind whatever it announces to everybody meanwhile.
+fn hear(reader: &mut BufReader<UnixStream>) -> Result<Answer, RuntimeError> {
+    for _ in 0..ANNOUNCED_MAX {
+        let mut line = Vec::new();
+        let mut capped = reader.take(ANSWER_BYTES_MAX);
+        let heard = capped.read_until(b'\n', &mut line);
+        heard.map_err(|error| {
+            let message = format!("the launcher does not answer: {error}");
+            RuntimeError::new(ErrorKind::Unavailable, message)
+        })?;
+        let message: Message = serde_json::from_slice(&line).map_err(|_| {
+            let words = "the launcher hung up: it may be of an older version, which goes once its \
+                         sandboxes are deleted and the server starts anew";
+            RuntimeError::new(ErrorKind::Unavailable, words)
+        })?;
+        if message.seq == SEQ {
+            return Ok(message.answer);
+        }
+    }
+    Err(internal("the launcher announces and does not answer"))
 }
 
 /// What did not come about, for whoever sent or gets the archive.

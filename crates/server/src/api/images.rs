@@ -63,6 +63,11 @@ impl Api {
         let lifecycle = self.lifecycle_now(identity)?;
         let archive = pieces(request.into_body());
         let (record, digest) = lifecycle.import_snapshot(name, archive).await?;
+        if let Err(refusal) = self.lifecycle_now(identity) {
+            // Nobody would have it.
+            lifecycle.remove_snapshot(&record.id).await?;
+            return Err(refusal);
+        }
         let mut response = reply::json(201, &view(&record));
         let headers = response.headers_mut();
         put(headers, LOCATION, &format!("/v1/snapshots/{}", record.id));

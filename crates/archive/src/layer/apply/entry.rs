@@ -60,7 +60,6 @@ impl Applied {
                 self.dress(&folder.map_err(failed())?, frame)
             }
             EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
-                self.add(frame.stored)?;
                 place::remove(here, own).map_err(failed())?;
                 let mode = Mode::from_raw_mode(0o600);
                 let file = openat(here, own, NEW_FILE, mode).map_err(failed())?;

@@ -13,10 +13,20 @@ use super::{LAYERS_MAX, OciError, architecture, invalid};
 
 /// How deep indexes may lie in each other.
 const NESTED_MAX: usize = 4;
-/// Most descriptors of images that are looked at.
+/// Most descriptors that are looked at, in all indexes together.
 const IMAGES_MAX: usize = 256;
 const DOCKER_INDEX: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
 const DOCKER_IMAGE: &str = "application/vnd.docker.distribution.manifest.v2+json";
+
+/// What indexes name.
+#[derive(Default)]
+struct Gathered {
+    found: Vec<Descriptor>,
+    /// Machines that other images are for.
+    others: Vec<String>,
+    /// How many descriptors were looked at, of indexes and of whatever else is in them.
+    looked: usize,
+}
 
 impl Archive {
     /// The image for this machine, and its layers, the lowest first.
@@ -32,9 +42,9 @@ impl Archive {
             )));
         }
         let index: ImageIndex = parse("index.json", &self.document("index.json")?)?;
-        let mut found = Vec::new();
-        let mut others = Vec::new();
-        self.gather(&index, 0, &mut found, &mut others)?;
+        let mut gathered = Gathered::default();
+        self.gather(&index, 0, &mut gathered)?;
+        let Gathered { found, others, .. } = gathered;
         let manifest = match found.as_slice() {
             [one] => one,
             [] if others.is_empty() => return Err(invalid("the archive holds no image")),
@@ -56,18 +66,18 @@ impl Archive {
         &self,
         index: &ImageIndex,
         depth: usize,
-        found: &mut Vec<Descriptor>,
-        others: &mut Vec<String>,
+        gathered: &mut Gathered,
     ) -> Result<(), OciError> {
         for descriptor in index.manifests() {
-            if found.len() + others.len() >= IMAGES_MAX {
+            gathered.looked += 1;
+            if gathered.looked > IMAGES_MAX {
                 let words = format!("the archive lists more than {IMAGES_MAX} images");
                 return Err(invalid(words));
             }
             match kind(descriptor.media_type()) {
                 Kind::Index if depth < NESTED_MAX => {
                     let text = self.blob(descriptor)?;
-                    self.gather(&parse("an index", &text)?, depth + 1, found, others)?;
+                    self.gather(&parse("an index", &text)?, depth + 1, gathered)?;
                 }
                 Kind::Index => return Err(invalid("the indexes lie too deep in each other")),
                 Kind::Other => {}
@@ -76,12 +86,12 @@ impl Archive {
                         let (os, machine) = (platform.os(), platform.architecture());
                         let shown: String = format!("{os}/{machine}").chars().take(40).collect();
                         if shown == format!("linux/{}", architecture()) {
-                            found.push(descriptor.clone());
-                        } else if shown != "unknown/unknown" && others.len() < 16 {
-                            others.push(shown);
+                            gathered.found.push(descriptor.clone());
+                        } else if shown != "unknown/unknown" && gathered.others.len() < 16 {
+                            gathered.others.push(shown);
                         }
                     }
-                    None => found.push(descriptor.clone()),
+                    None => gathered.found.push(descriptor.clone()),
                 },
             }
         }

@@ -199,6 +199,34 @@ fn hostile_archives_are_refused() {
 }
 
 #[test]
+fn indexes_that_name_each_other_many_times_are_refused_soon() {
+    const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+    let index = |manifests: Vec<serde_json::Value>| {
+        serde_json::to_vec(&serde_json::json!({"schemaVersion": 2, "manifests": manifests}))
+            .unwrap()
+    };
+    let mut archive = entry(
+        EntryType::Regular,
+        "oci-layout",
+        br#"{"imageLayoutVersion": "1.0.0"}"#,
+    );
+    let mut below = index(Vec::new());
+    for depth in 0..4 {
+        let Packed { digest, size } = packed(&below);
+        let name = format!("blobs/sha256/{digest}");
+        archive.extend(entry(EntryType::Regular, &name, &below));
+        let named = serde_json::json!({
+            "mediaType": INDEX, "digest": format!("sha256:{digest}"), "size": size,
+        });
+        below = index(vec![named; if depth < 3 { 1000 } else { 1 }]);
+    }
+    archive.extend(entry(EntryType::Regular, "index.json", &below));
+    archive.extend([0; 1024]);
+    let error = opened(&archive).unwrap().image().unwrap_err();
+    assert!(error.to_string().contains("more than 256"), "{error}");
+}
+
+#[test]
 fn an_archive_that_is_cut_anywhere_is_refused() {
     let (_, bytes) = written(&saved(), &[&[7; 512]], false);
     let end = bytes.len() - 1024;
