@@ -13,6 +13,9 @@ use super::Lifecycle;
 use crate::lifecycle::LifecycleError;
 use crate::lifecycle::snapshot::{SnapshotError, SnapshotRecord, SnapshotState};
 
+/// Most images of one tenant that come in at once.
+const ARRIVALS_EACH: usize = 2;
+
 impl Lifecycle {
     /// Begins to pack a snapshot as an image. What is to be told of it before the archive is known
     /// when this returns.
@@ -53,7 +56,8 @@ impl Lifecycle {
         if self.0.shutdown.has_begun() {
             return Err(LifecycleError::Stopping);
         }
-        let Ok(place) = Arc::clone(&self.0.snapshots.arrivals).try_acquire_owned() else {
+        let place = Arc::clone(&self.0.snapshots.arrivals).try_acquire_owned();
+        let (Ok(place), true) = (place, self.may_bring_another()) else {
             let kind = ErrorKind::Archive(ArchiveFault::Busy);
             let words = "as many images come in as may at once: try again later";
             return Err(SnapshotError::Transfer(RuntimeError::new(kind, words)).into());
@@ -89,6 +93,17 @@ impl Lifecycle {
             received
         })
         .await
+    }
+
+    /// One tenant leaves room for the others, however slowly its images come.
+    fn may_bring_another(&self) -> bool {
+        let owner = self.2.owner();
+        let comes = |it: &SnapshotRecord| {
+            it.state == SnapshotState::Creating && it.sandbox.as_str() == Uuid::nil().to_string()
+        };
+        let all = self.0.snapshots.all();
+        let own = all.iter().filter(|it| it.owner == owner && comes(it));
+        self.2.tenant().is_none() || own.count() < ARRIVALS_EACH
     }
 
     async fn receive(
