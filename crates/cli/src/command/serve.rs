@@ -71,7 +71,9 @@ async fn serve_kept(is_private: bool) -> Result<()> {
             Ok(loaded)
         }
     };
-    let first = tokio::task::block_in_place(&read)?;
+    let mut first = tokio::task::block_in_place(&read)?;
+    // The keeper has told of them.
+    first.warnings.clear();
     let (settings, level) = begin(first)?;
     let runtime = async || {
         remote.start().await?;
