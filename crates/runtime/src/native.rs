@@ -23,7 +23,7 @@ use barchan_jail::guest::Boot;
 use barchan_jail::proto::{Answer, Hello, Message, Request};
 use barchan_jail::spec::{self, Network, Spec};
 use barchan_wire::id::{SandboxId, SnapshotId};
-use tokio::sync::{broadcast, watch};
+use tokio::sync::{Semaphore, broadcast, watch};
 
 use crate::image::{ResolvedImage, Saved, Store, oci};
 use crate::{
@@ -50,6 +50,8 @@ pub struct Native {
     /// Where the launcher of the moment has the sandboxes' sockets.
     sockets: watch::Sender<PathBuf>,
     living: Living,
+    /// Places of snapshots that are packed.
+    exports: Arc<Semaphore>,
     events: broadcast::Sender<Observed>,
     /// The launcher was told to go: its end is no accident, and it gets no successor.
     closing: AtomicBool,
@@ -77,6 +79,7 @@ impl Native {
             sockets: watch::Sender::new(hello.sockets.clone()),
             hello: Mutex::new(hello),
             living: Living::default(),
+            exports: Arc::new(Semaphore::new(transfer::EXPORTS_MAX)),
             events: broadcast::Sender::new(EVENTS_MAX),
             closing: AtomicBool::new(false),
         });

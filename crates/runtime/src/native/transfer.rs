@@ -21,6 +21,9 @@ use crate::{ArchiveFault, ErrorKind, RuntimeError};
 
 /// How long the launcher's process may do nothing. It gives up on us later than we on it.
 const SILENCE_MAX: Duration = Duration::from_secs(90);
+/// Most snapshots that are packed at once. The launcher has places for these and all that come in,
+/// so that an archive which has begun is not refused its next layer.
+pub(super) const EXPORTS_MAX: usize = 8;
 /// How long a disk may take to have what was written.
 const DISK_MAX: Duration = Duration::from_secs(600);
 /// The number of the one call on such a connection.

@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::{Connection, PAUSE_MAX, Patience, failed, span_of};
+use super::{Connection, EXPORTS_MAX, PAUSE_MAX, Patience, failed, span_of};
 use crate::image::oci::{Described, Layout, Packed};
 use crate::image::{ImageError, Saved, Store};
 use crate::native::{Native, Settings, internal};
@@ -28,6 +28,12 @@ impl Native {
         &self,
         order: ExportOrder,
     ) -> Result<Export, RuntimeError> {
+        let place = Arc::clone(&self.exports).try_acquire_owned();
+        let place = place.map_err(|_| {
+            let kind = ErrorKind::Archive(ArchiveFault::Busy);
+            let words = format!("{EXPORTS_MAX} snapshots are packed already: try again later");
+            RuntimeError::new(kind, words)
+        })?;
         let (patience, _waiting) = Patience::new(order.wait);
         let (store, settings) = (Arc::clone(&self.store), self.settings.clone());
         let job = move || Packing::prepare(&store, settings, &order, &patience);
@@ -38,6 +44,7 @@ impl Native {
         let handle = Handle::current();
         // It ends when its reader is gone or too slow.
         drop(tokio::task::spawn_blocking(move || {
+            let _place = place;
             let mut out = Out {
                 sender,
                 handle,
