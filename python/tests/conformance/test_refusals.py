@@ -29,6 +29,7 @@ SERVER_TESTS = ROOT / "crates/server"
 FAILS = "takes a runtime that fails"
 TIME = "takes a clock that the test sets"
 CAUGHT = "takes a moment that cannot be held from outside"
+OF_IMAGES = "takes an archive, and is asked for in test_images.py or not to be had from outside"
 WEAK = "takes a host that cannot do it"
 BY_SERVER_TESTS = {
     "ACCESS_LIMIT_REACHED": ("takes 10,000 keys", "src/api/keys.rs"),
@@ -47,6 +48,14 @@ BY_SERVER_TESTS = {
     "SNAPSHOT::INVALID_STATE": (CAUGHT, "tests/it/snapshots.rs"),
     "SNAPSHOT::RUNTIME_PREFLIGHT_FAILED": ("takes 25 snapshots", "tests/it/codes.rs"),
     "SNAPSHOT::NOT_IMPLEMENTED": (WEAK, "tests/it/snapshots.rs"),
+    "SNAPSHOT::IMAGE_INVALID": (OF_IMAGES, "tests/it/snapshots/images.rs"),
+    "SNAPSHOT::IMAGE_PLATFORM": (OF_IMAGES, "tests/it/snapshots/images.rs"),
+    "SNAPSHOT::IMAGE_TOO_LARGE": (OF_IMAGES, "tests/it/snapshots/images.rs"),
+    "SNAPSHOT::IMAGE_BROKEN_OFF": (OF_IMAGES, "tests/it/snapshots/images.rs"),
+    "SNAPSHOT::STANDS_ON_HOST": (OF_IMAGES, "tests/it/snapshots/images.rs"),
+    "SNAPSHOT::NOT_EXPORTABLE": (OF_IMAGES, "tests/it/snapshots/images.rs"),
+    "SNAPSHOT::TRANSFERS_BUSY": (OF_IMAGES, "tests/it/snapshots/images.rs"),
+    "SNAPSHOT::TRANSFER_FAILED": (FAILS, "tests/it/snapshots/images.rs"),
     "SANDBOX::API_NOT_SUPPORTED": (WEAK, "tests/it/lifecycle.rs"),
     "COMMAND_OUTCOME_UNKNOWN": (CAUGHT, "tests/it/once.rs"),
     "COMMAND_RESULT_EXPIRED": ("takes 64 MiB of results", "src/api/once.rs"),

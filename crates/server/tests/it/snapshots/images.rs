@@ -1,6 +1,7 @@
 //! Snapshots as OCI images over HTTP.
 
-use barchan_runtime::ErrorKind;
+use barchan_runtime::ArchiveFault as Fault;
+use barchan_runtime::ErrorKind::{self, Archive};
 use serde_json::json;
 
 use super::{NOBODY, code, of};
@@ -71,6 +72,18 @@ async fn what_cannot_be_imported_or_exported_leaves_nothing() {
         .fail("import_snapshot", ErrorKind::Unavailable, 1);
     let failed = world.imported("fake image host", "").await;
     assert_eq!(code(&failed), "500 DOCKER::INITIALIZATION_ERROR");
+    for (kind, expected) in [
+        (Archive(Fault::Platform), "400 SNAPSHOT::IMAGE_PLATFORM"),
+        (Archive(Fault::TooLarge), "413 SNAPSHOT::IMAGE_TOO_LARGE"),
+        (Archive(Fault::BrokenOff), "400 SNAPSHOT::IMAGE_BROKEN_OFF"),
+        (Archive(Fault::Unspeakable), "409 SNAPSHOT::NOT_EXPORTABLE"),
+        (Archive(Fault::Busy), "429 SNAPSHOT::TRANSFERS_BUSY"),
+        (ErrorKind::SnapshotFailed, "500 SNAPSHOT::TRANSFER_FAILED"),
+    ] {
+        world.fake.fail("import_snapshot", kind, 1);
+        let failed = world.imported("fake image host", "").await;
+        assert_eq!(code(&failed), expected);
+    }
     assert!(world.named("").await.is_empty());
     for _ in 0..2 {
         assert_eq!(world.imported("fake image host", "").await.status, 201);

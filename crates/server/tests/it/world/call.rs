@@ -120,7 +120,7 @@ impl Call {
             .unwrap()
     }
 
-    pub(crate) async fn try_begin(self) -> hyper::Result<Stream> {
+    pub(crate) async fn try_begin(self) -> Result<Stream, Cut> {
         let mut tasks = JoinSet::new();
         if self.is_two {
             let To::Tcp(address) = self.to else {
@@ -136,13 +136,13 @@ impl Call {
         let builder = hyper::client::conn::http1::Builder::new();
         let mut sender = match self.to {
             To::Tcp(address) => {
-                let stream = TcpStream::connect(address).await.unwrap();
+                let stream = TcpStream::connect(address).await?;
                 let (sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
                 tasks.spawn(async move { connection.with_upgrades().await.unwrap_or_default() });
                 sender
             }
             To::Unix(path) => {
-                let stream = UnixStream::connect(path).await.unwrap();
+                let stream = UnixStream::connect(path).await?;
                 let (sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
                 tasks.spawn(async move { connection.with_upgrades().await.unwrap_or_default() });
                 sender
@@ -163,14 +163,17 @@ impl Call {
             .unwrap()
     }
 
-    pub(crate) async fn try_send(self) -> hyper::Result<Answer> {
+    pub(crate) async fn try_send(self) -> Result<Answer, Cut> {
         let Stream {
             response,
             _connection,
         } = self.try_begin().await?;
-        Answer::of(response).await
+        Ok(Answer::of(response).await?)
     }
 }
+
+/// Why there is no whole answer: the server was reached no more, or hung up.
+pub(crate) type Cut = Box<dyn std::error::Error + Send + Sync>;
 
 type Sender = http2::SendRequest<UnsyncBoxBody<Bytes, std::io::Error>>;
 
