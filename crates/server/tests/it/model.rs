@@ -222,10 +222,19 @@ async fn hold(world: &World, oracle: &Oracle, context: &str) {
             "{id} is {found:?}, not {expected:?}, after {context}"
         );
     }
-    let mut listed = list(world).await;
-    listed.sort();
     let mut living = oracle.living();
     living.sort();
+    let mut listed = list(world).await;
+    listed.sort();
+    // What is forgotten goes when its time has come, which nobody waited for above.
+    let same = async {
+        while listed != living {
+            listed = list(world).await;
+            listed.sort();
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    let _ = tokio::time::timeout(PATIENCE, same).await;
     assert_eq!(listed, living, "the list, after {context}");
 }
 
