@@ -56,8 +56,7 @@ class Saved:
             self.id = made.create_snapshot(name="image").id
         finally:
             manager = SandboxManagerSync.create(config)
-            state = lambda: manager.get_snapshot(self.id).status.state  # noqa: E731
-            until("it is ready", lambda: state() == "Ready")
+            until("it is ready", lambda: manager.get_snapshot(self.id).status.state == "Ready")
             manager.close()
             made.kill()
             made.close()
@@ -125,11 +124,13 @@ def test_an_export_is_an_image_layout_whose_digests_are_right(image: Path) -> No
     assert image_config["rootfs"]["diff_ids"] == [layer["digest"]]
     with tarfile.open(fileobj=io.BytesIO(blob(layer))) as tree:
         members = {it.name.removeprefix("./"): it for it in tree}
-    assert "etc/.wh.ssl" in members and "etc/ssl" not in members
+    assert "etc/.wh.ssl" in members
+    assert "etc/ssl" not in members
     assert members["srv/twin"].mode == 0o4711 or members["srv/deep/file"].mode == 0o4711
     assert (members["srv/deep"].uid, members["srv/deep"].gid) == (1000, 1001)
     assert {members["srv/twin"].islnk(), members["srv/deep/file"].islnk()} == {True, False}
-    assert members["srv/holes"].size == 50 << 20 and image.stat().st_size < 10 << 20
+    assert members["srv/holes"].size == 50 << 20
+    assert image.stat().st_size < 10 << 20
     (docker,) = json.loads(files["manifest.json"])
     assert docker["Layers"] == ["blobs/sha256/" + layer["digest"].removeprefix("sha256:")]
 
@@ -177,7 +178,8 @@ def test_the_command_line(
     said = ran(server, *again, str(image), "--force")
     assert f"{image}: {len(before)} bytes, sha256:" in said
     # The same snapshot, the same bytes; to its owner alone, as there may be secrets in it.
-    assert image.read_bytes() == before and image.stat().st_mode & 0o777 == 0o600
+    assert image.read_bytes() == before
+    assert image.stat().st_mode & 0o777 == 0o600
     piped = subprocess.run(
         words_of(server, *again, "-"), capture_output=True, check=True, timeout=120
     ).stdout
