@@ -89,14 +89,17 @@ pub(super) fn measure(options: &Options, store: &Store) -> Result<Measured> {
 fn of_the_server(connection: &mut Connection, server: u32, count: usize) -> [Samples; 3] {
     let mut memory = Samples::new("idle_server_memory", "memory of the server", "MiB");
     memory = memory.goal(Statistic::P50, Bound::AtMost, 80.0);
-    memory.add(Ok(host::pss_kib(server) as f64 / 1024.0));
+    // Root's server is two processes of one name.
+    let family = host::descendants(server);
+    let own = family.iter().filter(|it| it.name == "barchan");
+    let kib: u64 = own.map(|it| host::pss_kib(it.pid)).sum();
+    memory.add(Ok(kib as f64 / 1024.0));
     let mut open = Samples::new(
         "idle_descriptors",
         "descriptors of the launcher for each",
         "",
     );
     open = open.goal(Statistic::P50, Bound::AtMost, 8.0);
-    let family = host::descendants(server);
     let launchers = family.iter().filter(|it| it.name == "barchan-jail");
     let descriptors = launchers.map(|it| host::descriptors(it.pid)).max();
     open.add(Ok(descriptors.unwrap_or(0) as f64 / count.max(1) as f64));

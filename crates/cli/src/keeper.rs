@@ -104,6 +104,8 @@ pub(crate) async fn run(
 /// # Errors
 /// When the kernel refuses.
 pub(crate) fn renounce() -> io::Result<()> {
+    // It was started by a link, which would be its name.
+    rustix::thread::set_name(c"barchan")?;
     rustix::process::setsid()?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     rustix::thread::set_no_new_privs(true)?;

@@ -32,6 +32,7 @@ async fn the_server_has_no_rights_and_its_sandboxes_are_whole() {
         ("CapEff", "0000000000000000".to_owned()),
         ("CapPrm", "0000000000000000".to_owned()),
         ("NoNewPrivs", "1".to_owned()),
+        ("Name", "barchan".to_owned()),
         // It leads a session, so that no terminal of root's is its own.
         ("NSsid", server.as_raw_nonzero().to_string()),
     ] {
