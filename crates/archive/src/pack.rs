@@ -113,11 +113,12 @@ impl Root {
     }
 }
 
-const DIRECTORY: OFlags = OFlags::RDONLY
+/// How a directory, and a file, of a tree is opened that others may change meanwhile.
+pub(crate) const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
-const FILE: OFlags = OFlags::RDONLY
+pub(crate) const FILE: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)

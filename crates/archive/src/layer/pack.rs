@@ -7,7 +7,7 @@ use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, Stat, fstat, openat, readlinkat, statat};
 use rustix::io::Errno;
 use tar::EntryType;
 
@@ -16,17 +16,9 @@ use super::head::{Head, fill};
 use super::marks::{GONE, OPAQUE};
 use super::{DEPTH_MAX, LayerLimits, LayerReport};
 use crate::frames::BLOCK;
+use crate::pack::{DIRECTORY, FILE};
 use crate::{BLOCK_BYTES, PackError, shown, sparse};
 
-const FOLDER: OFlags = OFlags::RDONLY
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
-const FILE: OFlags = OFlags::RDONLY
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::NONBLOCK)
-    .union(OFlags::NOCTTY)
-    .union(OFlags::CLOEXEC);
 /// Most bytes of names of files with several names.
 const LINK_BYTES_MAX: usize = 64 * 1024 * 1024;
 
@@ -75,7 +67,7 @@ pub fn pack(
 
 impl<W: Write> Packer<W> {
     fn tree(&mut self, layer: impl AsFd) -> Result<(), PackError> {
-        let root = openat(layer, c".", FOLDER, Mode::empty()).map_err(unread(b"./"))?;
+        let root = openat(layer, c".", DIRECTORY, Mode::empty()).map_err(unread(b"./"))?;
         let mut name = Vec::new();
         self.folder(&root, b"./", b"")?;
         let mut levels = vec![level(root, 0).map_err(unread(b"./"))?];
@@ -116,7 +108,7 @@ impl<W: Write> Packer<W> {
         }
         match kind {
             FileType::Directory => {
-                let folder = openat(here, own, FOLDER, Mode::empty()).map_err(unread(name))?;
+                let folder = openat(here, own, DIRECTORY, Mode::empty()).map_err(unread(name))?;
                 name.push(b'/');
                 self.folder(&folder, name, name)?;
                 return level(folder, name.len()).map(Some).map_err(unread(name));
