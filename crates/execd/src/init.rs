@@ -85,6 +85,9 @@ async fn run(inherited: Inherited) -> io::Result<i32> {
         ));
         return Ok(126);
     }
+    // Whoever stands there holds on to the files of the moment: no layer could be sealed without a
+    // copy. All paths of callers are joined to the working directory before they are used.
+    rustix::process::chdir("/")?;
     let app = Rc::new(assemble(&boot, store, confine)?);
     // Before the first child, so that no end is missed.
     let children = signal(SignalKind::child())?;

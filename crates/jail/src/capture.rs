@@ -10,13 +10,19 @@ mod attributes;
 mod copy;
 mod pass;
 mod process;
+mod stand;
 pub mod stream;
 pub mod transfer;
 mod walk;
 
 use serde::{Deserialize, Serialize};
 
+pub use attributes::Ids;
+pub(crate) use attributes::inherit;
+pub(crate) use pass::Moment;
+pub(crate) use process::tell;
 pub use process::{Given, Process, Told, doom, is_there, leftovers};
+pub(crate) use stand::Stand;
 pub use transfer::{Outcome, UnpackOrder};
 
 /// What is being made or removed has this behind its name.
@@ -33,19 +39,28 @@ pub enum Work {
     Copy(Order),
     /// Remove what is unfinished or doomed of one snapshot.
     Remove(String),
+    /// Remove layers of the disk that takes the place of the shelf, by their numbers.
+    Discard(Vec<u32>),
     /// Pack a layer.
     Pack,
     /// Unpack a snapshot.
     Unpack(UnpackOrder),
 }
 
-/// How a layer is copied.
+/// A snapshot that is to be taken.
 #[derive(Debug, Clone)]
 pub struct Order {
     /// The snapshot's id: the name of its folder.
     pub snapshot: String,
-    /// Host id of the sandbox's root, which becomes 0.
-    pub base: u32,
+    /// How its layer is copied.
+    pub copying: Copying,
+}
+
+/// How a layer is copied.
+#[derive(Debug, Clone, Copy)]
+pub struct Copying {
+    /// Whose its files become.
+    pub ids: Ids,
     /// Most bytes that the copy may take.
     pub bytes_max: u64,
     /// Most files, folders and links that it may have.

@@ -190,6 +190,15 @@ impl Group {
         File::open(path.join("cgroup.events"))
     }
 
+    /// The file that lists its processes.
+    ///
+    /// # Errors
+    /// Unsupported without a v2 hierarchy, otherwise the kernel's.
+    pub fn processes(&self) -> io::Result<File> {
+        let path = self.v2().ok_or(io::ErrorKind::Unsupported)?;
+        File::open(path.join("cgroup.procs"))
+    }
+
     /// Ends all that runs in the group. First its limit of CPU time goes: a process needs some to
     /// die, and may wait long for it beside others that are busy.
     pub fn kill(&self) {

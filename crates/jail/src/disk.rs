@@ -6,6 +6,7 @@
 //! template: 60 KB instead of a run of mke2fs. They are written through the device, so that they
 //! are in its cache when it is mounted: nobody waits for the host's disk.
 
+mod layers;
 mod loop_device;
 
 use std::collections::{BTreeMap, HashMap};
@@ -21,6 +22,8 @@ use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 
 use crate::faults::at;
+
+pub use layers::{FOLDER, Usage, add_upper, clear_number, unfinished, upper, work};
 
 /// Where disks are made: a folder of the state directory.
 #[derive(Debug)]
@@ -46,6 +49,10 @@ pub struct Disk {
     /// The file behind it. Whoever closes it last gives its blocks back to the host's disk, which
     /// may take long: not the sandbox's last process, whose end others wait for.
     pub file: OwnedFd,
+    /// Its block device, which is there for as long as something of it is mounted.
+    pub device: PathBuf,
+    /// What it holds while it is empty.
+    pub usage: Usage,
 }
 
 /// Nothing to recover after a crash, nothing to grow, no copies of what is lost with the disk.
@@ -129,10 +136,13 @@ impl Maker {
         read_maps_when_needed(&path);
         give(&mount, owner).map_err(at("prepare the disk"))?;
         warm(&mount).map_err(at("try the disk"))?;
-        self.given.insert(name_of(&file)?, path);
+        let usage = Usage::of(&mount).map_err(at("measure the disk"))?;
+        self.given.insert(name_of(&file)?, path.clone());
         Ok(Disk {
             mount,
             file: file.into(),
+            device: path,
+            usage,
         })
     }
 
@@ -253,6 +263,14 @@ pub fn mount_lasting(image: &File) -> io::Result<OwnedFd> {
     let attached = loop_device::attach(image, BLOCK_BYTES);
     let (_device, path) = attached.map_err(at("attach a loop device"))?;
     mount_ext4(&path, &["noinit_itable", "discard"]).map_err(at("mount it"))
+}
+
+/// A further mount of a disk that is mounted already.
+///
+/// # Errors
+/// The kernel's, unchanged.
+pub fn mount_again(device: &Path) -> io::Result<OwnedFd> {
+    mount_ext4(device, &OPTIONS)
 }
 
 fn run_mke2fs(size_bytes: u64, options: &[&str], source: &Path, image: &Path) -> io::Result<()> {

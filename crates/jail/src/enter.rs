@@ -11,7 +11,7 @@ pub(crate) mod root;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
@@ -28,6 +28,18 @@ pub use prepare::{NULL, Prepared, prepare};
 pub struct Orders {
     /// How many layer mounts follow, top first.
     pub layers: usize,
+    /// How many disks of other sandboxes follow, before the layers.
+    #[serde(default)]
+    pub disks: usize,
+    /// Sealed layers above the others, top first: where they lie, see [`root::hang`].
+    #[serde(default)]
+    pub sealed: Vec<String>,
+    /// The number of the layer on the disk that is written to.
+    #[serde(default)]
+    pub upper: u32,
+    /// Whether that is kept when the sandbox is gone.
+    #[serde(default)]
+    pub is_lasting: bool,
     /// Where the trees of the host go.
     pub bind_targets: Vec<PathBuf>,
     /// Where volumes go, what others are mounted on first.
@@ -57,7 +69,8 @@ pub struct Kit {
     pub boot: OwnedFd,
     /// The log ring of the entrypoint's output: see [`crate::log_ring`].
     pub log: OwnedFd,
-    /// A disk if one was prepared, then layers, trees of the host, volumes, a /dev of its own.
+    /// A disk if one was prepared, then disks of others, layers, trees of the host, volumes, a /dev
+    /// of its own.
     pub mounts: Vec<OwnedFd>,
 }
 
@@ -127,10 +140,10 @@ pub fn enter(
     if let Some(devices) = devices {
         prepare::exchange_devices(devices.as_fd())?;
     }
+    let store = hide_store()?;
     for view in prepare::views(orders.own_network) {
         root::move_in(root.as_fd(), view)?;
     }
-    let store = hide_store(root.as_fd())?;
     mount_tmp(orders, root.as_fd())?;
     attach_volumes(&orders.volume_targets, volumes, root.as_fd())?;
     limit_without_groups(orders, prepared)?;
@@ -147,14 +160,24 @@ fn show_layer(control: BorrowedFd<'_>) -> Result<(), StepError> {
     frames::send(control, blank::LAYER, &[layer.as_fd()]).map_err(step("show the writable layer"))
 }
 
-/// Puts the store where /tmp is about to cover it: a mount must hang somewhere for parts of it to
-/// be mounted elsewhere, and nobody here may take the cover away.
-fn hide_store(root: BorrowedFd<'_>) -> Result<Store, StepError> {
+/// Puts the store where shared memory covers it: a mount must hang somewhere for parts of it to be
+/// mounted elsewhere, and nobody here may take the cover away. Below /dev, so that what hangs on
+/// the root itself is covered by nothing and can be moved to another root (see [`crate::seal`]).
+fn hide_store() -> Result<Store, StepError> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let store = rustix::mount::open_tree(CWD, "disk/sessions", flags)
         .map_err(step("open the daemon's part of the disk"))?;
-    root::attach(root, "tmp", store.as_fd())
-        .map_err(step("attach the daemon's part of the disk"))?;
+    let hidden = step("attach the daemon's part of the disk");
+    let workshop = rustix::fs::openat(CWD, ".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+    let workshop = workshop.map_err(&hidden)?;
+    let place = || mounts::open_inside(workshop.as_fd(), Path::new(prepare::SHARED));
+    let cover = place().map_err(&hidden)?;
+    root::hang(cover.as_fd(), "aside")?;
+    for tree in [&store, &cover] {
+        place()
+            .and_then(|place| mounts::attach(tree.as_fd(), place.as_fd()))
+            .map_err(&hidden)?;
+    }
     Ok(store)
 }
 

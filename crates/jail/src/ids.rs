@@ -1,6 +1,6 @@
 //! How ids inside sandboxes map to ids of the host.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd;
 use std::process::Command;
@@ -63,6 +63,36 @@ impl Map {
             fs::write(&path, &line).map_err(at(&format!("map ids by {file}")))?;
         }
         Ok(())
+    }
+}
+
+impl Map {
+    /// A user namespace by which files of one sandbox appear as those of another: a mount with it
+    /// has id `to` where the file system has `from`.
+    ///
+    /// # Errors
+    /// When no process or namespace can be made.
+    pub fn between(from: u32, to: u32) -> io::Result<File> {
+        let (ours, theirs) = frames::pair()?;
+        match sys::clone_process(libc::CLONE_NEWUSER as u64, None)? {
+            Cloned::Child => {
+                drop(ours);
+                let _ = frames::receive(&theirs, true);
+                sys::exit_now(0)
+            }
+            Cloned::Parent { pid, .. } => {
+                drop(theirs);
+                let number = pid.as_raw_nonzero();
+                let line = format!("{from} {to} {RANGE}");
+                let made = ["gid_map", "uid_map"]
+                    .iter()
+                    .try_for_each(|file| fs::write(format!("/proc/{number}/{file}"), &line))
+                    .and_then(|()| File::open(format!("/proc/{number}/ns/user")));
+                drop(ours);
+                let _ = rustix::process::waitpid(Some(pid), WaitOptions::empty());
+                made
+            }
+        }
     }
 }
 

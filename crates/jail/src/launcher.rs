@@ -8,6 +8,7 @@ mod clients;
 mod create;
 mod gpus;
 mod host;
+mod layers;
 mod options;
 mod slot;
 mod snapshots;
@@ -37,6 +38,7 @@ use clients::Clients;
 use create::{Caller, Job};
 use host::limits_pids_per_namespace;
 pub(crate) use host::now_ms;
+use layers::Disks;
 pub use options::Options;
 use slot::{Ended, Slot};
 use snapshots::Snapshots;
@@ -89,6 +91,7 @@ struct Launcher {
     host_paths: HostPaths,
     volumes: Volumes,
     snapshots: Snapshots,
+    disks: Disks,
     slots: BTreeMap<u32, Slot>,
     next_slot: u32,
     /// Living and starting sandboxes by id.
@@ -158,6 +161,7 @@ pub fn run(options: &Options) -> io::Result<()> {
         host_paths: HostPaths::new(&options.host_paths, &std::env::current_dir()?),
         volumes: Volumes::default(),
         snapshots: Snapshots::default(),
+        disks: Disks::default(),
         slots: BTreeMap::new(),
         next_slot: rustix::process::getpid()
             .as_raw_nonzero()

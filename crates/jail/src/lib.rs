@@ -24,6 +24,7 @@ pub mod loopback;
 pub mod mounts;
 pub mod privileges;
 pub mod proto;
+pub mod seal;
 pub mod seccomp;
 pub mod session;
 pub mod spec;

@@ -66,15 +66,24 @@ const FILE_BYTES: u64 = 4096;
 /// The kernel's, unchanged.
 pub fn sealed_copy(tree: BorrowedFd<'_>, ids: Option<BorrowedFd<'_>>) -> io::Result<OwnedFd> {
     let copy = copy(tree)?;
-    match sys::set_mount_attributes(copy.as_fd(), SEALED, ids, true) {
+    match seal(copy.as_fd(), ids) {
         Err(error) if ids.is_some() && error.raw_os_error() == Some(libc::EINVAL) => {
             // A file system below this tree has no id-mapped mounts. Its files stay readable by
             // what their "other" bits allow.
-            sys::set_mount_attributes(copy.as_fd(), SEALED, None, true)?;
+            seal(copy.as_fd(), None)?;
         }
         done => done?,
     }
     Ok(copy)
+}
+
+/// Makes a detached tree read-only, without set-id bits and devices; with `ids`, its files appear
+/// under the ids of that user namespace.
+///
+/// # Errors
+/// EINVAL where a file system has no id-mapped mounts, otherwise the kernel's.
+pub fn seal(tree: BorrowedFd<'_>, ids: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    sys::set_mount_attributes(tree, SEALED, ids, true)
 }
 
 /// A detached copy of what a sandbox mounts as a volume: without set-id bits and devices, and

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::capture::{Captured, UnpackOrder};
+use crate::seal::{Holder, How, WhenHeld};
 use crate::spec::{Keepsake, Spec};
 
 /// Raised with every change that an older side would misread. A server that finds a launcher of
 /// another version lets it finish its sandboxes and says so.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 /// Longest line either side accepts, in bytes.
 pub const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -57,6 +58,14 @@ pub enum Request {
     /// Unpack a snapshot that comes over this connection. Answered as [`Request::Pack`], but the
     /// caller sends the streams.
     Unpack(UnpackOrder),
+    /// Seal what a running sandbox has written. Answered by [`Answer::Layer`] or [`Answer::Held`].
+    Seal(SealOrder),
+    /// The layers of a sandbox. Answered by [`Answer::Layers`].
+    Layers(String),
+    /// Start a sandbox anew, with its files as they were.
+    Undo(UndoOrder),
+    /// Forget layers of a sandbox. Unknown ones are a success.
+    ForgetLayers(ForgetOrder),
     /// All named volumes. Answered by [`Answer::Volumes`].
     Volumes,
     /// Remove a named volume that nobody has mounted.
@@ -88,6 +97,12 @@ pub enum Answer {
     Log(String),
     /// To [`Request::Snapshot`].
     Snapshot(Box<Snapshot>),
+    /// To [`Request::Seal`].
+    Layer(Box<SealedLayer>),
+    /// To [`Request::Seal`]: nothing was sealed, because these use the files.
+    Held(Vec<Holder>),
+    /// To [`Request::Layers`], oldest first.
+    Layers(Vec<SealedLayer>),
     /// To [`Request::Volumes`].
     Volumes(Vec<VolumeStatus>),
     /// Done, nothing to add.
@@ -160,6 +175,54 @@ pub struct Snapshot {
     pub captured: Captured,
     /// From the sandbox's spec.
     pub keepsake: Keepsake,
+}
+
+/// How a layer is sealed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SealOrder {
+    /// The sandbox.
+    pub sandbox: String,
+    /// What is done when a process would notice.
+    pub when_held: WhenHeld,
+    /// Words of the caller's own that come with the layer.
+    pub note: String,
+}
+
+/// What a sandbox goes back to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UndoOrder {
+    /// The sandbox.
+    pub sandbox: String,
+    /// The layer; 0: how it was made.
+    pub layer: u32,
+}
+
+/// Layers that nobody goes back to any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForgetOrder {
+    /// The sandbox.
+    pub sandbox: String,
+    /// Which of its layers.
+    pub layers: Vec<u32>,
+}
+
+/// A sealed layer of a sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SealedLayer {
+    /// Its number in the sandbox, from 1.
+    pub number: u32,
+    /// The layer before it; 0: how the sandbox was made.
+    pub parent: u32,
+    /// How.
+    pub how: How,
+    /// How long the sandbox stood still for it, in microseconds.
+    pub still_us: u64,
+    /// By how much the sandbox's disk holds more than with the layer before, in bytes.
+    pub bytes: u64,
+    /// By how many files, folders and links.
+    pub entries: u64,
+    /// The caller's words.
+    pub note: String,
 }
 
 /// A named volume as it stands.
@@ -261,6 +324,10 @@ pub enum FailureKind {
     MountPath,
     /// A snapshot that did not come about.
     Snapshot,
+    /// A layer that did not come about.
+    Layer,
+    /// No layer of this number.
+    LayerNotFound,
 }
 
 impl Failure {

@@ -32,11 +32,23 @@ pub struct Spec {
     /// Where a build's writable layer lies, beneath the state directory, to be kept when the
     /// sandbox ends; `None`: a fresh disk that goes with the sandbox.
     pub upper: Option<PathBuf>,
+    /// The files that it begins with, above its own layers; `None`: these alone.
+    #[serde(default)]
+    pub from: Option<Origin>,
     /// Words of the caller's own that `list` gives back.
     pub note: String,
     /// Words of the caller's own that a snapshot of it gives back.
     #[serde(default)]
     pub keepsake: Keepsake,
+}
+
+/// The sealed files of another sandbox of this launcher.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The sandbox.
+    pub sandbox: String,
+    /// Which of its layers; 0: how it was made.
+    pub layer: u32,
 }
 
 /// Words of the caller's own that may hold secrets, and so are shown to nobody but the caller.

@@ -10,11 +10,14 @@
 mod descriptors;
 mod kernel;
 mod process;
+pub mod trace;
 
 pub use descriptors::{
     adopt, close_all_but, close_from, close_from_on_exec, duplicate_above, duplicate_to,
 };
-pub use kernel::{install_filter, ioctl_number, ioctl_struct, set_mount_attributes};
+pub use kernel::{
+    install_filter, ioctl_number, ioctl_struct, set_mount_attributes, set_mount_read_only,
+};
 pub use process::{
     Cloned, Reaped, Step, Strings, become_ids, clone_process, default_signals, enter_new, exec,
     exec_file, exit_now, hear_word_to_end, reap_any, spawn_into, spawn_sharing_memory,

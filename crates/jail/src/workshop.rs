@@ -3,12 +3,12 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Signal, WaitOptions};
 use serde::{Deserialize, Serialize};
 
-use crate::disk::{Disk, Maker};
+use crate::disk::{Disk, Maker, Usage};
 use crate::faults::told;
 use crate::sys::{self, Cloned};
 use crate::volumes::{self, New, Opened};
@@ -49,7 +49,7 @@ pub enum Task {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Ended {
-    Disk,
+    Disk { device: PathBuf, usage: Usage },
     Volume { is_new: bool },
     Done,
     Failed(String),
@@ -125,10 +125,15 @@ fn made(ended: Ended, fds: Vec<OwnedFd>) -> Result<Made, String> {
     // The kernel leaves out what the launcher has no room for.
     let missing = || told(&io::Error::from_raw_os_error(libc::EMFILE));
     match ended {
-        Ended::Disk => {
+        Ended::Disk { device, usage } => {
             let pair = fds.next().zip(fds.next()).ok_or_else(missing)?;
             let (mount, file) = pair;
-            Ok(Made::Disk(Disk { mount, file }))
+            Ok(Made::Disk(Disk {
+                mount,
+                file,
+                device,
+                usage,
+            }))
         }
         Ended::Volume { is_new } => {
             let (tree, image) = (fds.next().ok_or_else(missing)?, fds.next());
@@ -171,7 +176,10 @@ fn work(channel: &OwnedFd, disks: &Path) -> ! {
             (_, Err(error)) => Err(io::Error::new(error.kind(), told(error))),
         };
         let (ended, made) = match done {
-            Ok(Made::Disk(disk)) => (Ended::Disk, vec![disk.mount, disk.file]),
+            Ok(Made::Disk(disk)) => {
+                let (device, usage) = (disk.device, disk.usage);
+                (Ended::Disk { device, usage }, vec![disk.mount, disk.file])
+            }
             Ok(Made::Volume(Opened { tree, image }, is_new)) => {
                 let made = std::iter::once(tree).chain(image);
                 (Ended::Volume { is_new }, made.collect())

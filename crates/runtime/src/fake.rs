@@ -1,6 +1,7 @@
 //! A runtime without processes: it keeps the contract strictly, answers on real sockets, and does
 //! at a test's word what hosts do at the worst moment.
 
+mod layers;
 mod ping;
 mod script;
 mod snapshots;
@@ -20,8 +21,8 @@ use tokio::sync::{broadcast, watch};
 
 use crate::{
     Capabilities, EXECD_PORT, EndReason, ErrorKind, Export, ExportOrder, ImportOrder, Imported,
-    NamedVolume, Observed, Phase, Pieces, Plan, Runtime, RuntimeError, Snapshot, SnapshotOrder,
-    Upstream,
+    Layer, NamedVolume, Observed, Phase, Pieces, Plan, Runtime, RuntimeError, SealOrder, Sealed,
+    Snapshot, SnapshotOrder, Upstream,
 };
 use world::World;
 
@@ -62,6 +63,7 @@ impl Fake {
             pause: true,
             limit_volume: true,
             snapshot: true,
+            layers: true,
             gpus: 0,
         };
         Self {
@@ -177,6 +179,9 @@ impl Runtime for Fake {
         if let Some(living) = world.sandboxes.get(&plan.id) {
             return Ok(living.observed.clone());
         }
+        if let Some(from) = &plan.from {
+            world.find_layer(&from.sandbox, from.layer)?;
+        }
         let plan = world.foundation(&plan)?;
         if !world.images.contains(&plan.image) {
             let message = format!(
@@ -239,6 +244,7 @@ impl Runtime for Fake {
     async fn delete(&self, id: &SandboxId) -> Result<(), RuntimeError> {
         let mut world = self.enter("delete")?;
         world.sandboxes.remove(id);
+        world.layers.remove(id);
         world.drop_volumes(id);
         Ok(())
     }
@@ -314,6 +320,22 @@ impl Runtime for Fake {
     async fn logs(&self, id: &SandboxId) -> Result<Vec<u8>, RuntimeError> {
         let world = self.enter("logs")?;
         Ok(world.get(id)?.log.clone())
+    }
+
+    async fn seal(&self, order: SealOrder) -> Result<Sealed, RuntimeError> {
+        self.enter("seal")?.seal(order)
+    }
+
+    async fn layers(&self, id: &SandboxId) -> Result<Vec<Layer>, RuntimeError> {
+        self.enter("layers")?.list_layers(id)
+    }
+
+    async fn undo(&self, id: &SandboxId, layer: u32) -> Result<Observed, RuntimeError> {
+        self.enter("undo")?.undo(id, layer)
+    }
+
+    async fn forget_layers(&self, id: &SandboxId, layers: &[u32]) -> Result<(), RuntimeError> {
+        self.enter("forget_layers")?.forget_layers(id, layers)
     }
 
     fn watch(&self) -> broadcast::Receiver<Observed> {

@@ -6,6 +6,7 @@
 pub mod descriptors;
 pub mod fake;
 pub mod image;
+pub mod layers;
 pub mod native;
 pub mod observed;
 pub mod plan;
@@ -23,6 +24,7 @@ use futures::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{broadcast, mpsc};
 
+pub use layers::{Holder, Holding, Layer, Origin, SealOrder, Sealed, WhenHeld};
 pub use observed::{EndReason, Observed, Phase};
 pub use plan::{Gpus, Hook, Limits, NewVolume, Plan, Volume, VolumeSource};
 
@@ -96,6 +98,22 @@ pub trait Runtime: Send + Sync {
         order: ImportOrder,
         archive: Pieces,
     ) -> Result<Imported, RuntimeError>;
+
+    /// Seals what a running sandbox has written, which stands still for a moment. On failure nothing
+    /// is left behind, and the sandbox runs on.
+    async fn seal(&self, order: SealOrder) -> Result<Sealed, RuntimeError>;
+
+    /// The sealed layers of a sandbox that runs or has ended, oldest first. They go with it.
+    async fn layers(&self, id: &SandboxId) -> Result<Vec<Layer>, RuntimeError>;
+
+    /// Starts a running sandbox anew with the files of one of its layers; 0: those that it was made
+    /// with. Nothing that ran survives; its layers do, those after this one too. On failure the
+    /// sandbox runs on as it was.
+    async fn undo(&self, id: &SandboxId, layer: u32) -> Result<Observed, RuntimeError>;
+
+    /// Forgets layers. What sandboxes were made of stays theirs. Forgetting unknown ones is a
+    /// success.
+    async fn forget_layers(&self, id: &SandboxId, layers: &[u32]) -> Result<(), RuntimeError>;
 
     /// Changes as they are seen (a process that died, an end that the runtime caused). A receiver
     /// that lags must call `list`.
@@ -206,6 +224,8 @@ pub struct Capabilities {
     pub limit_volume: bool,
     /// Snapshots of sandboxes can be taken.
     pub snapshot: bool,
+    /// What sandboxes write can be sealed in layers.
+    pub layers: bool,
     /// How many graphics processors sandboxes can see.
     pub gpus: u32,
 }
@@ -256,6 +276,10 @@ pub enum ErrorKind {
     UnknownSnapshot,
     /// The snapshot could not be taken.
     SnapshotFailed,
+    /// The sandbox has no such layer.
+    UnknownLayer,
+    /// The layer could not be sealed, or the sandbox not started from it.
+    LayerFailed,
     /// Something about an archive that a snapshot is made of or packed as.
     Archive(ArchiveFault),
     /// Anything else.

@@ -1,6 +1,7 @@
 //! Sandboxes on this host, without an engine: image store, launcher, and the words between them.
 
 mod build;
+mod layers;
 mod line;
 mod living;
 mod pulse;
@@ -20,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use barchan_jail::guest::Boot;
-use barchan_jail::proto::{Answer, Hello, Message, Request};
+use barchan_jail::proto::{Answer, Hello, IdMode, Message, Request};
 use barchan_jail::spec::{self, Network, Spec};
 use barchan_wire::id::{SandboxId, SnapshotId};
 use tokio::sync::{Semaphore, broadcast, watch};
@@ -28,8 +29,8 @@ use tokio::sync::{Semaphore, broadcast, watch};
 use crate::image::{ResolvedImage, Saved, Store, oci};
 use crate::{
     Capabilities, EXECD_PORT, EndReason, ErrorKind, Export, ExportOrder, ImportOrder, Imported,
-    NamedVolume, Observed, Phase, Pieces, Plan, Runtime, RuntimeError, Snapshot, SnapshotOrder,
-    Upstream,
+    Layer, NamedVolume, Observed, Phase, Pieces, Plan, Runtime, RuntimeError, SealOrder, Sealed,
+    Snapshot, SnapshotOrder, Upstream,
 };
 use line::Line;
 use living::Living;
@@ -233,6 +234,10 @@ impl Native {
             },
             network: Network::None,
             upper: None,
+            from: plan.from.map(|from| spec::Origin {
+                sandbox: from.sandbox.to_string(),
+                layer: from.layer,
+            }),
             note: serde_json::to_string(&note).unwrap_or_default(),
             keepsake,
         })
@@ -262,6 +267,8 @@ impl Runtime for Native {
             // It needs a sandbox to stand still.
             snapshot: hello.pause,
             limit_volume: hello.volume,
+            // Layers lie on disks of their own.
+            layers: hello.pause && hello.ids == IdMode::OwnRange,
             gpus: hello.gpus,
         }
     }
@@ -380,6 +387,22 @@ impl Runtime for Native {
         archive: Pieces,
     ) -> Result<Imported, RuntimeError> {
         self.import(order, archive).await
+    }
+
+    async fn seal(&self, order: SealOrder) -> Result<Sealed, RuntimeError> {
+        self.seal_layer(order).await
+    }
+
+    async fn layers(&self, id: &SandboxId) -> Result<Vec<Layer>, RuntimeError> {
+        self.list_layers(id).await
+    }
+
+    async fn undo(&self, id: &SandboxId, layer: u32) -> Result<Observed, RuntimeError> {
+        self.undo_to(id, layer).await
+    }
+
+    async fn forget_layers(&self, id: &SandboxId, layers: &[u32]) -> Result<(), RuntimeError> {
+        self.forget(id, layers).await
     }
 
     fn watch(&self) -> broadcast::Receiver<Observed> {

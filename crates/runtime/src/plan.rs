@@ -6,6 +6,8 @@ use std::fmt;
 use barchan_wire::id::{SandboxId, SnapshotId};
 use serde::{Deserialize, Serialize};
 
+use crate::layers::Origin;
+
 pub use barchan_jail::devices::Gpus;
 
 /// What a runtime is told to make.
@@ -17,6 +19,8 @@ pub struct Plan {
     pub image: String,
     /// The snapshot that it starts from, in the place of an image.
     pub snapshot: Option<SnapshotId>,
+    /// The sealed files of another sandbox, of the same image or snapshot, that it begins with.
+    pub from: Option<Origin>,
     /// The program that decides the sandbox's life, and its arguments; never empty.
     pub entrypoint: Vec<String>,
     /// Environment of the entrypoint and of every command, over the image's own.
@@ -94,6 +98,7 @@ impl fmt::Debug for Plan {
             .field("id", &self.id)
             .field("image", &self.image)
             .field("snapshot", &self.snapshot)
+            .field("from", &self.from)
             .field("entrypoint", &self.entrypoint)
             .field("env", &self.env.keys())
             .field("limits", &self.limits)
@@ -128,6 +133,7 @@ mod tests {
             id: "0b0e7d5c-58a0-4d67-a3f8-0a1b2c3d4e5f".parse().unwrap(),
             image: "host".to_owned(),
             snapshot: None,
+            from: None,
             entrypoint: vec!["true".to_owned()],
             env: BTreeMap::from([("TOKEN".to_owned(), "hunter2".to_owned())]),
             limits: Limits::default(),

@@ -25,8 +25,9 @@ use tokio::sync::{broadcast, oneshot};
 use tokio::task::JoinSet;
 
 use crate::{
-    Capabilities, EXECD_PORT, ErrorKind, Export, ExportOrder, ImportOrder, Imported, NamedVolume,
-    Observed, Pieces, Plan, Runtime, RuntimeError, Snapshot, SnapshotOrder, Upstream,
+    Capabilities, EXECD_PORT, ErrorKind, Export, ExportOrder, ImportOrder, Imported, Layer,
+    NamedVolume, Observed, Pieces, Plan, Runtime, RuntimeError, SealOrder, Sealed, Snapshot,
+    SnapshotOrder, Upstream,
 };
 pub use channel::pair;
 use channel::{Receiver, Sender};
@@ -368,6 +369,32 @@ impl Runtime for Remote {
             (Said::Imported(imported), _) => Ok(imported),
             _ => Err(strange()),
         }
+    }
+
+    async fn seal(&self, order: SealOrder) -> Result<Sealed, RuntimeError> {
+        match self.ask(Ask::Seal(order)).await? {
+            Said::Sealed(sealed) => Ok(sealed),
+            _ => Err(strange()),
+        }
+    }
+
+    async fn layers(&self, id: &SandboxId) -> Result<Vec<Layer>, RuntimeError> {
+        match self.ask(Ask::Layers(id.clone())).await? {
+            Said::Layers(all) => Ok(all),
+            _ => Err(strange()),
+        }
+    }
+
+    async fn undo(&self, id: &SandboxId, layer: u32) -> Result<Observed, RuntimeError> {
+        match self.ask(Ask::Undo(id.clone(), layer)).await? {
+            Said::Observed(observed) => Ok(*observed),
+            _ => Err(strange()),
+        }
+    }
+
+    async fn forget_layers(&self, id: &SandboxId, layers: &[u32]) -> Result<(), RuntimeError> {
+        self.order(Ask::ForgetLayers(id.clone(), layers.to_vec()))
+            .await
     }
 
     fn watch(&self) -> broadcast::Receiver<Observed> {

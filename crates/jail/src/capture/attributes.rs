@@ -23,41 +23,54 @@ const OVERLAY: &[u8] = b"user.overlay.";
 const ACCESS_LIST: &[u8] = b"system.posix_acl_";
 /// The list that whatever is made in a folder begins with.
 const DEFAULT_LIST: &CStr = c"system.posix_acl_default";
+/// The capabilities of a file.
+const CAPABILITY: &[u8] = b"security.capability";
 /// Version 2 of an access list, and the entries of it that name somebody.
 const ACL_VERSION: [u8; 4] = [2, 0, 0, 0];
 const ACL_USER: u16 = 0x02;
 const ACL_GROUP: u16 = 0x08;
 
-/// The id inside of somebody outside.
-pub(super) fn inner(id: u32, base: u32) -> u32 {
-    let inner = id.checked_sub(base).filter(|inner| *inner < RANGE);
-    inner.unwrap_or(NOBODY)
+/// How ids of what is copied become ids of the copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ids {
+    /// The first id of the sandbox, as its files have it.
+    pub from: u32,
+    /// What becomes of it.
+    pub to: u32,
+}
+
+impl Ids {
+    /// The copy's id of somebody.
+    pub(super) fn of(self, id: u32) -> u32 {
+        let inner = id.checked_sub(self.from).filter(|inner| *inner < RANGE);
+        self.to + inner.unwrap_or(NOBODY)
+    }
 }
 
 /// Gives an open copy its owner, mode and extended attributes.
 ///
 /// # Errors
 /// The kernel's, and for an attribute that cannot be kept its name.
-pub(super) fn copy(source: impl AsFd, copy: impl AsFd, found: &Stat, base: u32) -> io::Result<()> {
-    let (user, group) = owner(found, base);
+pub(super) fn copy(source: impl AsFd, copy: impl AsFd, found: &Stat, ids: Ids) -> io::Result<()> {
+    let (user, group) = owner(found, ids);
     rustix::fs::fchown(&copy, Some(user), Some(group))?;
     rustix::fs::fchmod(&copy, Mode::from_raw_mode(found.st_mode & 0o7777))?;
-    extended(source, copy, base)
+    extended(source, copy, ids)
 }
 
 /// Gives a copy its owner, by its name.
 ///
 /// # Errors
 /// The kernel's, unchanged.
-pub(super) fn own(folder: impl AsFd, name: &CStr, found: &Stat, base: u32) -> io::Result<()> {
-    let (user, group) = owner(found, base);
+pub(super) fn own(folder: impl AsFd, name: &CStr, found: &Stat, ids: Ids) -> io::Result<()> {
+    let (user, group) = owner(found, ids);
     let flags = AtFlags::SYMLINK_NOFOLLOW;
     rustix::fs::chownat(folder, name, Some(user), Some(group), flags)?;
     Ok(())
 }
 
-fn owner(found: &Stat, base: u32) -> (Uid, Gid) {
-    let (user, group) = (inner(found.st_uid, base), inner(found.st_gid, base));
+fn owner(found: &Stat, ids: Ids) -> (Uid, Gid) {
+    let (user, group) = (ids.of(found.st_uid), ids.of(found.st_gid));
     (Uid::from_raw(user), Gid::from_raw(group))
 }
 
@@ -95,7 +108,7 @@ pub(super) fn is_copy_of(copy: &Stat, found: &Stat) -> bool {
 ///
 /// # Errors
 /// The kernel's, unchanged.
-pub(super) fn bequeath(source: impl AsFd, copy: impl AsFd, base: u32) -> io::Result<()> {
+pub(super) fn bequeath(source: impl AsFd, copy: impl AsFd, ids: Ids) -> io::Result<()> {
     let list = match value(source, DEFAULT_LIST) {
         Err(error) if Errno::from_io_error(&error) == Some(Errno::OPNOTSUPP) => None,
         list => list?,
@@ -104,19 +117,30 @@ pub(super) fn bequeath(source: impl AsFd, copy: impl AsFd, base: u32) -> io::Res
     Ok(fsetxattr(
         copy,
         DEFAULT_LIST,
-        &shifted(list, base),
+        &shifted(list, ids),
         XattrFlags::empty(),
     )?)
+}
+
+/// Gives a new folder all that an old one has: owner, mode, attributes and times.
+///
+/// # Errors
+/// The kernel's, unchanged.
+pub(crate) fn inherit(source: impl AsFd, copied: impl AsFd, ids: Ids) -> io::Result<()> {
+    let found = rustix::fs::fstat(&source)?;
+    copy(&source, &copied, &found, ids)?;
+    bequeath(&source, &copied, ids)?;
+    Ok(rustix::fs::futimens(copied, &times(&found))?)
 }
 
 /// Takes the extended attributes away that an earlier walk gave to a copy.
 ///
 /// # Errors
 /// The kernel's, unchanged.
-pub(super) fn forget(copy: impl AsFd) -> io::Result<()> {
+pub(super) fn forget(copy: impl AsFd, ids: Ids) -> io::Result<()> {
     for name in names(&copy)? {
         // Those of the host's own policy stay.
-        if fate(name.to_bytes()) != Fate::Leave {
+        if fate(name.to_bytes(), ids) != Fate::Leave {
             fremovexattr(&copy, name.as_c_str())?;
         }
     }
@@ -134,12 +158,12 @@ fn names(file: impl AsFd) -> io::Result<Vec<CString>> {
     Ok(names.map(CStr::to_owned).collect())
 }
 
-fn extended(source: impl AsFd, copy: impl AsFd, base: u32) -> io::Result<()> {
+fn extended(source: impl AsFd, copy: impl AsFd, ids: Ids) -> io::Result<()> {
     for name in names(&source)? {
         let name = name.as_c_str();
-        let kept = match fate(name.to_bytes()) {
+        let kept = match fate(name.to_bytes(), ids) {
             Fate::Keep => value(&source, name)?,
-            Fate::Shift => value(&source, name)?.map(|list| shifted(list, base)),
+            Fate::Shift => value(&source, name)?.map(|list| shifted(list, ids)),
             Fate::Leave => None,
             Fate::Refuse => {
                 let words = "the writable layer holds files of which it has only a part";
@@ -174,7 +198,7 @@ enum Fate {
     Refuse,
 }
 
-fn fate(name: &[u8]) -> Fate {
+fn fate(name: &[u8], ids: Ids) -> Fate {
     if let Some(word) = name.strip_prefix(OVERLAY) {
         return match word {
             b"metacopy" | b"redirect" => Fate::Refuse,
@@ -190,14 +214,16 @@ fn fate(name: &[u8]) -> Fate {
         // Given last of all.
         _ if name == DEFAULT_LIST.to_bytes() => Fate::Leave,
         _ if name.starts_with(ACCESS_LIST) => Fate::Shift,
-        // File capabilities do nothing in a sandbox, but would on the host.
+        // File capabilities do nothing in a sandbox but what its own programs make of them; on the
+        // host they would.
+        _ if name == CAPABILITY && ids.from == ids.to => Fate::Keep,
         _ => Fate::Leave,
     }
 }
 
 /// An access list with the ids of the sandbox.
 // BOUNDARY: sandbox → host. Test: access_lists_name_the_ids_of_the_sandbox
-fn shifted(mut list: Vec<u8>, base: u32) -> Vec<u8> {
+fn shifted(mut list: Vec<u8>, ids: Ids) -> Vec<u8> {
     let Some(entries) = list.strip_prefix(&ACL_VERSION) else {
         return list;
     };
@@ -208,7 +234,7 @@ fn shifted(mut list: Vec<u8>, base: u32) -> Vec<u8> {
         };
         let tag = u16::from_le_bytes([*tag_low, *tag_high]);
         if let (ACL_USER | ACL_GROUP, Ok(bytes)) = (tag, <[u8; 4]>::try_from(&*id)) {
-            id.copy_from_slice(&inner(u32::from_le_bytes(bytes), base).to_le_bytes());
+            id.copy_from_slice(&ids.of(u32::from_le_bytes(bytes)).to_le_bytes());
         }
     }
     list
@@ -228,15 +254,22 @@ mod tests {
             let entries = [entry(1, u32::MAX), entry(2, ids[0]), entry(8, ids[1])];
             [&ACL_VERSION[..], &entries.concat(), &entry(2, ids[2])].concat()
         };
+        let ids = Ids {
+            from: 1_000_000_000,
+            to: 0,
+        };
         let outside = list([1_000_000_007, 1_000_000_000, 12]);
-        assert_eq!(shifted(outside, 1_000_000_000), list([7, 0, NOBODY]));
+        assert_eq!(shifted(outside, ids), list([7, 0, NOBODY]));
         for odd in [vec![], vec![2, 0], vec![2, 0, 0, 0, 2], vec![9; 12]] {
-            assert_eq!(shifted(odd.clone(), 1_000_000_000), odd);
+            assert_eq!(shifted(odd.clone(), ids), odd);
         }
     }
 
     #[test]
     fn attributes_have_their_fates() {
+        let ids = |to| Ids { from: 1 << 30, to };
+        let capability = fate(CAPABILITY, ids(1 << 30));
+        assert_eq!(capability, Fate::Keep, "in the same sandbox");
         for (name, expected) in [
             (&b"user.note"[..], Fate::Keep),
             (b"user.overlay.opaque", Fate::Keep),
@@ -249,7 +282,7 @@ mod tests {
             (b"system.posix_acl_default", Fate::Leave),
         ] {
             let shown = String::from_utf8_lossy(name);
-            assert_eq!(fate(name), expected, "{shown}");
+            assert_eq!(fate(name, ids(0)), expected, "{shown}");
         }
     }
 }

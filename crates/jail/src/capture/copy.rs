@@ -10,7 +10,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, Stat};
 use rustix::io::Errno;
 
-use super::attributes;
+use super::attributes::{self, Ids};
 use super::pass::{Pass, Tally};
 use crate::tree;
 
@@ -20,8 +20,7 @@ const PIECE_BYTES: usize = 1 << 20;
 /// What copies.
 #[derive(Debug)]
 pub(super) struct Copier<'a> {
-    /// Host id of the sandbox's root.
-    pub(super) base: u32,
+    pub(super) ids: Ids,
     pub(super) pass: Pass,
     pub(super) tally: Tally,
     /// A folder, new for each walk, with one name for each file of several, so that the others
@@ -31,9 +30,9 @@ pub(super) struct Copier<'a> {
 }
 
 impl<'a> Copier<'a> {
-    pub(super) fn new(base: u32, pass: Pass, tally: Tally, links: &'a OwnedFd) -> Self {
+    pub(super) fn new(ids: Ids, pass: Pass, tally: Tally, links: &'a OwnedFd) -> Self {
         Self {
-            base,
+            ids,
             pass,
             tally,
             links,
@@ -75,7 +74,7 @@ impl<'a> Copier<'a> {
     }
 
     fn finish(&self, copy: &OwnedFd, name: &CStr, found: &Stat) -> io::Result<()> {
-        attributes::own(copy, name, found, self.base)?;
+        attributes::own(copy, name, found, self.ids)?;
         let times = attributes::times(found);
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         Ok(rustix::fs::utimensat(copy, name, &times, flags)?)
@@ -101,7 +100,7 @@ impl<'a> Copier<'a> {
             rustix::fs::openat(copy, name, flags | OFlags::NOFOLLOW, mode)
         })?;
         self.content(&source, &made, &found)?;
-        attributes::copy(&source, &made, &found, self.base)?;
+        attributes::copy(&source, &made, &found, self.ids)?;
         rustix::fs::futimens(&made, &attributes::times(&found))?;
         if is_shared {
             let _ = rustix::fs::unlinkat(self.links, shared.as_str(), AtFlags::empty());

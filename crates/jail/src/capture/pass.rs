@@ -5,7 +5,7 @@ use std::io;
 use rustix::fs::Stat;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-use super::{Captured, Order};
+use super::{Captured, Copying};
 
 /// The kernel's times are those of its last tick, and the slowest ticks are 10 ms apart.
 const TICK_NS: i64 = 20_000_000;
@@ -16,7 +16,7 @@ const LAG_NS: i64 = 5_000_000;
 
 /// A moment by the clock that files are stamped with, and by one that nobody sets.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Moment {
+pub(crate) struct Moment {
     stamped_ns: i64,
     steady_ns: i64,
 }
@@ -44,7 +44,7 @@ pub(super) struct Tally {
 }
 
 impl Moment {
-    pub(super) fn now() -> Self {
+    pub(crate) fn now() -> Self {
         Self {
             stamped_ns: nanoseconds(clock_gettime(ClockId::Realtime)),
             steady_ns: nanoseconds(clock_gettime(ClockId::Monotonic)),
@@ -52,7 +52,7 @@ impl Moment {
     }
 
     /// Nanoseconds since then.
-    pub(super) fn elapsed_ns(self) -> i64 {
+    pub(crate) fn elapsed_ns(self) -> i64 {
         Self::now().steady_ns - self.steady_ns
     }
 }
@@ -101,10 +101,10 @@ impl Pass {
 }
 
 impl Tally {
-    pub(super) fn new(order: &Order) -> Self {
+    pub(super) fn new(copying: &Copying) -> Self {
         Self {
-            entries_max: order.entries_max,
-            bytes_max: order.bytes_max,
+            entries_max: copying.entries_max,
+            bytes_max: copying.bytes_max,
             seen: Captured::default(),
         }
     }

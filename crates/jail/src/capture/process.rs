@@ -10,16 +10,17 @@ use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, Signal, WaitId, WaitIdOptions};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
-use rustix::time::Timespec;
 use serde::{Deserialize, Serialize};
 
 use super::copy::Copier;
-use super::pass::{Moment, Pass, Tally};
+use super::pass::{Pass, Tally};
+use super::stand::Stand;
 use super::transfer::{self, Outcome};
-use super::{Captured, DOOMED, LAYER, Order, UNFINISHED, Work};
+use super::{Captured, Copying, DOOMED, LAYER, Order, UNFINISHED, Work};
 use crate::faults::told;
+use crate::seal::{Holder, Sealed};
 use crate::sys::{self, Cloned};
-use crate::{blank, frames, tree};
+use crate::{blank, disk, frames, tree};
 
 /// What it keeps of root: files of all owners are read, made and given away.
 const KEPT: CapabilitySet = CapabilitySet::CHOWN
@@ -33,13 +34,6 @@ const MEMORY_BYTES_MAX: u64 = 512 << 20;
 const LIVE_PASSES_MAX: u32 = 4;
 /// After a walk that took no longer, in nanoseconds, another one would find as much.
 const SHORT_PASS_NS: i64 = 50_000_000;
-/// How often it looks whether the sandbox stands still.
-const LOOK: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 200_000,
-};
-/// How long a sandbox may take to stand still, in nanoseconds.
-const FREEZE_NS_MAX: i64 = 2_000_000_000;
 /// The folder with one name for each file of several.
 const LINKS: &str = "links";
 
@@ -53,6 +47,13 @@ pub enum Told {
     Thaw,
     /// A copy is finished and kept.
     Copied(Captured),
+    /// From now on files of the sandbox are exchanged; whoever breaks off now must see to it that
+    /// this is brought to its end.
+    Exchanging,
+    /// A layer is sealed.
+    Sealed(Sealed),
+    /// Nothing was sealed, because these use the files.
+    Held(Vec<Holder>),
     /// All is removed.
     Removed,
     /// This came of what was asked over a connection.
@@ -89,18 +90,30 @@ impl Process {
     /// # Errors
     /// When no process can be made.
     pub fn start(work: &Work, given: &Given<'_>) -> io::Result<Self> {
+        let body = |channel: &OwnedFd| {
+            confine(work, channel, given).and_then(|()| work_on(work, given, channel))
+        };
+        Self::split(body, |last| {
+            let _ = report(last, given);
+        })
+    }
+
+    /// Starts a process that does `body`, tells its last word, and then does what is left to do.
+    /// The caller must be single-threaded.
+    ///
+    /// # Errors
+    /// When no process can be made.
+    pub(crate) fn split(
+        body: impl FnOnce(&OwnedFd) -> io::Result<Told>,
+        afterwards: impl FnOnce(&Told),
+    ) -> io::Result<Self> {
         let (ours, theirs) = frames::pair()?;
         match sys::clone_process(0, None)? {
             Cloned::Child => {
                 drop(ours);
-                let last = match confine(work, &theirs, given)
-                    .and_then(|()| work_on(work, given, &theirs))
-                {
-                    Ok(last) => last,
-                    Err(error) => Told::Failed(told(&error)),
-                };
+                let last = body(&theirs).unwrap_or_else(|error| Told::Failed(told(&error)));
                 let _ = tell(&theirs, &last);
-                let _ = report(&last, given);
+                afterwards(&last);
                 sys::exit_now(0)
             }
             Cloned::Parent { pidfd, .. } => Ok(Self {
@@ -141,7 +154,7 @@ impl Process {
     }
 }
 
-fn tell(channel: &OwnedFd, told: &Told) -> io::Result<()> {
+pub(crate) fn tell(channel: &OwnedFd, told: &Told) -> io::Result<()> {
     frames::send(channel.as_fd(), &serde_json::to_vec(told)?, &[])
 }
 
@@ -150,7 +163,7 @@ fn confine(work: &Work, channel: &OwnedFd, given: &Given<'_>) -> io::Result<()> 
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     let name = match work {
         Work::Copy(_) => c"barchan-copy",
-        Work::Remove(_) => c"barchan-remove",
+        Work::Remove(_) | Work::Discard(_) => c"barchan-remove",
         Work::Pack => c"barchan-pack",
         Work::Unpack(_) => c"barchan-unpack",
     };
@@ -202,6 +215,13 @@ fn work_on(work: &Work, given: &Given<'_>, channel: &OwnedFd) -> io::Result<Told
             }
             Ok(Told::Removed)
         }
+        (Work::Discard(numbers), _) => {
+            let disk = given.shelf.try_clone_to_owned()?;
+            for number in numbers {
+                disk::clear_number(&disk, *number)?;
+            }
+            Ok(Told::Removed)
+        }
         (Work::Pack, Some(layer)) => transfer(given, |over| transfer::pack(layer, over)),
         (Work::Pack, None) => Err(io::ErrorKind::InvalidInput.into()),
         (Work::Unpack(order), _) => {
@@ -248,6 +268,7 @@ pub(super) fn folder(above: impl AsFd, name: &str) -> io::Result<OwnedFd> {
     Ok(rustix::fs::openat(&above, name, FOLDER, Mode::empty())?)
 }
 
+/// Takes a snapshot.
 fn copy(
     order: &Order,
     layer: &OwnedFd,
@@ -256,38 +277,7 @@ fn copy(
 ) -> io::Result<Captured> {
     let unfinished = format!("{}{UNFINISHED}", order.snapshot);
     let place = folder(given.shelf, &unfinished)?;
-    let into = folder(&place, LAYER)?;
-    let walk = |pass: Pass| {
-        let links = folder(&place, LINKS)?;
-        let mut copier = Copier::new(order.base, pass, Tally::new(order), &links);
-        copier.walk(layer, &into)?;
-        Ok::<_, io::Error>(copier.tally.seen)
-    };
-    let forget_links = || tree::remove(&place, Path::new(LINKS));
-    let (mut number, mut before) = (0, None);
-    while order.is_timed && number < LIVE_PASSES_MAX {
-        let pass = Pass::begin(number, None, before);
-        let began = pass.began();
-        // Whatever is written through memory from now on is stamped when it is.
-        rustix::fs::syncfs(layer)?;
-        walk(pass)?;
-        // A name there keeps a copy on the disk that the next walk replaces.
-        forget_links()?;
-        (number, before) = (number + 1, Some(began));
-        if began.elapsed_ns() < SHORT_PASS_NS {
-            break;
-        }
-    }
-    tell(channel, &Told::Freeze)?;
-    let still = Moment::now();
-    wait_until_ordered(channel)?;
-    if let Some(events) = given.events {
-        wait_until_still(events)?;
-    }
-    let mut captured = walk(Pass::begin(number, Some(order.still_ms), before))?;
-    tell(channel, &Told::Thaw)?;
-    captured.still_us = (still.elapsed_ns() / 1000).unsigned_abs();
-    forget_links()?;
+    let captured = order.copying.copy(layer, &place, given.events, channel)?;
     rustix::fs::syncfs(&place)?;
     rustix::fs::renameat(
         given.shelf,
@@ -299,34 +289,56 @@ fn copy(
     Ok(captured)
 }
 
-/// Waits for the launcher's word that the sandbox is to stand still until it may go on: one that
-/// stands still already may do so for somebody else, who can let it go on at any time.
-fn wait_until_ordered(channel: &OwnedFd) -> io::Result<()> {
-    match frames::receive(channel, true)? {
-        Some(_) => Ok(()),
-        None => Err(io::ErrorKind::UnexpectedEof.into()),
+impl Copying {
+    /// Copies a layer to a new folder [`LAYER`] of `place` while its sandbox runs, and stops that
+    /// for the last of it.
+    pub(crate) fn copy(
+        &self,
+        layer: &OwnedFd,
+        place: &OwnedFd,
+        events: Option<BorrowedFd<'_>>,
+        channel: &OwnedFd,
+    ) -> io::Result<Captured> {
+        let into = folder(place, LAYER)?;
+        let (mut number, mut before) = (0, None);
+        while self.is_timed && number < LIVE_PASSES_MAX {
+            let pass = Pass::begin(number, None, before);
+            let began = pass.began();
+            // Whatever is written through memory from now on is stamped when it is.
+            rustix::fs::syncfs(layer)?;
+            self.walk(layer, place, &into, pass)?;
+            (number, before) = (number + 1, Some(began));
+            if began.elapsed_ns() < SHORT_PASS_NS {
+                break;
+            }
+        }
+        let stand = Stand::order(channel, events)?;
+        let last = Pass::begin(number, Some(self.still_ms), before);
+        let mut captured = self.walk(layer, place, &into, last)?;
+        captured.still_us = stand.over(channel)?;
+        Ok(captured)
     }
-}
 
-/// Waits until no process of the sandbox runs, because all are stopped or none is left.
-fn wait_until_still(events: BorrowedFd<'_>) -> io::Result<()> {
-    let began = Moment::now();
-    loop {
-        let mut text = [0; 256];
-        let got = match rustix::io::pread(events, &mut text, 0) {
-            Ok(got) => got,
-            // The group is gone, and so all that was in it.
-            Err(Errno::NODEV) => return Ok(()),
-            Err(errno) => return Err(errno.into()),
-        };
-        let text = String::from_utf8_lossy(text.get(..got).unwrap_or_default()).into_owned();
-        if text.contains("frozen 1") || text.contains("populated 0") {
-            return Ok(());
-        }
-        if began.elapsed_ns() > FREEZE_NS_MAX {
-            return Err(io::Error::other("the sandbox does not stand still"));
-        }
-        let _ = rustix::thread::nanosleep(&LOOK);
+    /// The same in one go, of a sandbox that stands still already.
+    pub(crate) fn copy_still(&self, layer: &OwnedFd, place: &OwnedFd) -> io::Result<Captured> {
+        let into = folder(place, LAYER)?;
+        let only = Pass::begin(0, Some(self.still_ms), None);
+        self.walk(layer, place, &into, only)
+    }
+
+    fn walk(
+        &self,
+        layer: &OwnedFd,
+        place: &OwnedFd,
+        into: &OwnedFd,
+        pass: Pass,
+    ) -> io::Result<Captured> {
+        let links = folder(place, LINKS)?;
+        let mut copier = Copier::new(self.ids, pass, Tally::new(self), &links);
+        copier.walk(layer, into)?;
+        // A name there keeps a copy on the disk that the next walk replaces.
+        tree::remove(place, Path::new(LINKS))?;
+        Ok(copier.tally.seen)
     }
 }
 

@@ -110,10 +110,10 @@ impl Copier<'_> {
         let is_changed = self.pass.is_changed(&found);
         if !is_new && is_changed {
             forget_gone(&source, &copy, &self.pass)?;
-            attributes::forget(&copy)?;
+            attributes::forget(&copy, self.ids)?;
         }
         if is_new || is_changed {
-            attributes::copy(&source, &copy, &found, self.base)?;
+            attributes::copy(&source, &copy, &found, self.ids)?;
         }
         let names = Dir::read_from(&source)?;
         Ok(Level {
@@ -128,7 +128,7 @@ impl Copier<'_> {
     /// Stamps a folder's copy: until the last walk with what it is a copy of.
     fn leave(&self, level: &Level) -> io::Result<()> {
         let times = if self.pass.is_last {
-            attributes::bequeath(&level.source, &level.copy, self.base)?;
+            attributes::bequeath(&level.source, &level.copy, self.ids)?;
             attributes::times(&level.found)
         } else {
             attributes::identity(&level.found)

@@ -27,6 +27,8 @@ pub struct Prepared {
 
 /// The null device, from the workshop.
 pub const NULL: &str = "dev/null";
+/// Shared memory, from the workshop.
+pub(super) const SHARED: &str = "dev/shm";
 /// Size of /dev/shm, in bytes: what containers get by default.
 const SHM_BYTES: u64 = 64 << 20;
 /// Descriptors a process may have open.
@@ -101,7 +103,7 @@ fn hang_own_devices(workshop: BorrowedFd<'_>) -> Result<(), StepError> {
     let attributes = quiet | MountAttrFlags::MOUNT_ATTR_NODEV;
     let shared =
         mounts::in_memory("1777", SHM_BYTES, attributes).map_err(step("mount /dev/shm"))?;
-    root::attach(workshop, "dev/shm", shared.as_fd()).map_err(step("attach /dev/shm"))
+    root::attach(workshop, SHARED, shared.as_fd()).map_err(step("attach /dev/shm"))
 }
 
 fn hang_kernel_views(own_network: bool) -> Result<(), StepError> {

@@ -8,21 +8,28 @@ use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 
 use super::{Kit, Orders, StepError, step};
-use crate::mounts;
+use crate::{disk, mounts};
 
 /// Assembles the root in the workshop, which is the working directory.
 pub(crate) fn assemble(orders: &Orders, kit: &Kit) -> Result<OwnedFd, StepError> {
     let mut trees = kit.mounts.iter();
-    let disk = match orders.tmpfs_bytes {
-        None => trees.next().map(|tree| hang(tree.as_fd(), "disk")),
+    let hung = match orders.tmpfs_bytes {
+        None => trees.next().map(|tree| hang(tree.as_fd(), DISK)),
         Some(bytes) => Some(memory_disk(bytes)),
     };
-    disk.ok_or_else(|| StepError::new("attach the disk", &Errno::NOENT.into()))??;
-    let names: Vec<String> = (0..orders.layers).map(|at| format!("layer{at}")).collect();
-    for (tree, name) in trees.zip(&names) {
-        hang(tree.as_fd(), name)?;
+    hung.ok_or_else(|| StepError::new("attach the disk", &Errno::NOENT.into()))??;
+    let disks = (0..orders.disks).map(other_disk);
+    let layers: Vec<String> = (0..orders.layers).map(image_layer).collect();
+    for (tree, name) in trees.zip(disks.chain(layers.iter().cloned())) {
+        hang(tree.as_fd(), &name)?;
     }
-    let root = overlay(&names).map_err(step("mount the root"))?;
+    let writable = Writable {
+        upper: format!("{DISK}/{}", disk::upper(orders.upper)),
+        work: format!("{DISK}/{}", disk::work(orders.upper)),
+        is_lasting: orders.is_lasting,
+    };
+    let lowers: Vec<String> = orders.sealed.iter().cloned().chain(layers).collect();
+    let root = overlay(&lowers, &writable).map_err(step("mount the root"))?;
     hang(root.as_fd(), "root")?;
     Ok(root)
 }
@@ -47,9 +54,34 @@ fn memory_disk(bytes: u64) -> Result<(), StepError> {
     make_folder("disk/sessions")
 }
 
-/// Stacks the layers, top first, under the disk. `userxattr`, because the sandbox's root may not
-/// write the attributes that overlayfs keeps by default.
-fn overlay(layers: &[String]) -> std::io::Result<OwnedFd> {
+/// Where the disk hangs in the workshop.
+pub(crate) const DISK: &str = "disk";
+
+/// Where the disk of another sandbox hangs in the workshop.
+#[must_use]
+pub(crate) fn other_disk(at: usize) -> String {
+    format!("d{at}")
+}
+
+/// Where a layer of the image hangs in the workshop.
+#[must_use]
+pub(crate) fn image_layer(at: usize) -> String {
+    format!("layer{at}")
+}
+
+/// What a root writes to: folders of the workshop.
+#[derive(Debug)]
+pub(crate) struct Writable {
+    pub(crate) upper: String,
+    pub(crate) work: String,
+    /// Whether it is kept when the sandbox is gone. What is not need never reach the host's disk,
+    /// so nobody inside waits for that either.
+    pub(crate) is_lasting: bool,
+}
+
+/// Stacks the layers, top first, under what is written to. `userxattr`, because the sandbox's root
+/// may not write the attributes that overlayfs keeps by default.
+pub(crate) fn overlay(layers: &[String], writable: &Writable) -> std::io::Result<OwnedFd> {
     let context = rustix::mount::fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
     let set =
         |key: &str, value: &str| rustix::mount::fsconfig_set_string(context.as_fd(), key, value);
@@ -58,9 +90,12 @@ fn overlay(layers: &[String]) -> std::io::Result<OwnedFd> {
         // Kernels before 6.8 only take the whole list, of at most 255 bytes.
         set("lowerdir", &layers.join(":"))?;
     }
-    set("upperdir", "disk/upper")?;
-    set("workdir", "disk/work")?;
+    set("upperdir", &writable.upper)?;
+    set("workdir", &writable.work)?;
     rustix::mount::fsconfig_set_flag(context.as_fd(), "userxattr")?;
+    if !writable.is_lasting {
+        rustix::mount::fsconfig_set_flag(context.as_fd(), "volatile")?;
+    }
     rustix::mount::fsconfig_create(context.as_fd())?;
     let attributes = MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOSUID;
     Ok(rustix::mount::fsmount(

@@ -1,13 +1,17 @@
 //! From a request to a running daemon.
 
+mod root;
+
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::rc::Rc;
 
-use rustix::fs::{AtFlags, CWD, Gid, MemfdFlags, Mode, OFlags, SealFlags, Uid};
+use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, SealFlags};
 
 use super::host::limits_pids_per_namespace;
+use super::layers::{Files, Layer, Undo};
 use super::slot::{Slot, Stage, Tenant};
 use super::volumes::{Standing, named};
 use super::{Launcher, WorkshopClient, watchdog};
@@ -16,7 +20,7 @@ use crate::faults::at;
 use crate::proto::{Answer, Failure, FailureKind, IdMode};
 use crate::spec::{Limits, Network, Spec};
 use crate::workshop::Task;
-use crate::{blank, disk, frames, log_ring, mounts};
+use crate::{blank, frames, log_ring, mounts};
 
 /// A connection and the number of its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,8 +32,22 @@ pub(super) struct Caller {
 /// A create under way.
 #[derive(Debug)]
 pub(super) struct Job {
-    pub(super) spec: Spec,
+    pub(super) spec: Rc<Spec>,
     pub(super) caller: Caller,
+    /// Sealed layers that its files begin with, top first.
+    pub(super) lower: Vec<Rc<Layer>>,
+    /// The sandbox is there already, and starts anew.
+    pub(super) undo: Option<Undo>,
+}
+
+impl Job {
+    /// The name by which its process and socket are known until the sandbox runs.
+    pub(super) fn key(&self) -> String {
+        match self.undo {
+            Some(_) => format!("{}.anew", self.spec.id),
+            None => self.spec.id.clone(),
+        }
+    }
 }
 
 /// Trees of the host that any sandbox may see; builds may see others.
@@ -40,9 +58,6 @@ const PUBLIC_TREES: [&str; 7] = [
 /// Size of /tmp where memory is not limited, and the least where it is, in bytes.
 const TMP_BYTES: u64 = 1 << 30;
 const TMP_BYTES_MIN: u64 = 64 << 20;
-
-/// See [`Launcher::writable`].
-type Writable = (Option<OwnedFd>, Option<OwnedFd>, Vec<OwnedFd>);
 
 impl Launcher {
     pub(super) fn create(&mut self, caller: Caller, spec: Spec) {
@@ -57,11 +72,20 @@ impl Launcher {
             let failure = Failure::new(FailureKind::Conflict, "it is being created already");
             return self.clients.send(caller, Answer::Failed(failure));
         }
+        let lower = match self.resolve(spec.from.as_ref()) {
+            Ok(lower) => lower,
+            Err(failure) => return self.clients.send(caller, Answer::Failed(failure)),
+        };
         if let Err(failure) = self.order_volumes(&spec) {
             self.clients.send(caller, Answer::Failed(failure));
             return self.close_unused_volumes();
         }
-        let job = Box::new(Job { spec, caller });
+        let job = Box::new(Job {
+            spec: Rc::new(spec),
+            caller,
+            lower,
+            undo: None,
+        });
         if job.spec.network == Network::Host {
             return self.make_blank(Network::Host, Some(job));
         }
@@ -114,7 +138,7 @@ impl Launcher {
             let number = spare(true).or_else(|| spare(false));
             match number {
                 Some(number) => {
-                    self.by_id.insert(job.spec.id.clone(), number);
+                    self.by_id.insert(job.key(), number);
                     if let Some(slot) = self.slots.get_mut(&number) {
                         slot.claim(job);
                     }
@@ -131,13 +155,14 @@ impl Launcher {
             return;
         };
         if let Stage::Claimed(job) = &slot.stage {
-            self.by_id.insert(job.spec.id.clone(), number);
+            self.by_id.insert(job.key(), number);
             let wanted = job
                 .spec
                 .limits
                 .disk_bytes
                 .unwrap_or(self.options.disk_bytes);
-            let needs_disk = self.makes_disks() && job.spec.upper.is_none();
+            let has_disk = job.spec.upper.is_some() || job.undo.is_some();
+            let needs_disk = self.makes_disks() && !has_disk;
             if needs_disk && slot.disk.as_ref().is_none_or(|(_, bytes)| *bytes != wanted) {
                 if slot.ordered_bytes != Some(wanted) {
                     self.order_disk(number, &mut slot, wanted);
@@ -156,8 +181,8 @@ impl Launcher {
     /// Refuses whom a slot was claimed for.
     fn refuse_claimed(&mut self, slot: &mut Slot, failure: Failure) {
         if let Stage::Claimed(job) = std::mem::replace(&mut slot.stage, Stage::Spent) {
-            self.by_id.remove(&job.spec.id);
-            self.sockets.remove(&job.spec.id);
+            self.by_id.remove(&job.key());
+            self.sockets.remove(&job.key());
             self.refuse(&job, failure);
         }
         slot.kill();
@@ -201,7 +226,7 @@ impl Launcher {
         let Stage::Claimed(job) = std::mem::replace(&mut slot.stage, Stage::Spent) else {
             return;
         };
-        match self.furnish(slot, &job.spec, volumes) {
+        match self.furnish(slot, &job, volumes) {
             Ok(tenant) => {
                 let names = named(&job.spec).map(|(name, _)| name.to_owned());
                 slot.mounted = Some((tenant.id.clone(), names.collect()));
@@ -219,7 +244,8 @@ impl Launcher {
     }
 
     /// Writes limits, collects what the sandbox is made of, and sends it all in.
-    fn furnish(&self, slot: &mut Slot, spec: &Spec, volumes: Vec<OwnedFd>) -> io::Result<Tenant> {
+    fn furnish(&mut self, slot: &mut Slot, job: &Job, volumes: Vec<OwnedFd>) -> io::Result<Tenant> {
+        let spec = job.spec.as_ref();
         let mut unenforced = slot
             .blank
             .group
@@ -231,19 +257,14 @@ impl Launcher {
         }
         let listener = self
             .sockets
-            .listen(&spec.id)
+            .listen(&job.key())
             .map_err(at("listen for the daemon"))?;
         let boot = sealed_memory("boot", &serde_json::to_vec(&spec.boot)?);
         let boot = boot.map_err(at("make the daemon's boot file"))?;
         let log = log_file().map_err(at("make a log"))?;
+        let mut root = self.root_of(slot, job)?;
         let ids = (self.ids == IdMode::OwnRange).then(|| slot.blank.user_namespace.as_fd());
-        let (upper, layer, mut trees) = self.writable(slot.disk.take(), slot.blank.base, spec)?;
-        let in_memory = trees.is_empty();
-        for layer in &spec.layers {
-            let layer = self.state.beneath(layer)?;
-            let copy = mounts::sealed_copy(layer.as_fd(), ids);
-            trees.push(copy.map_err(at("copy the mount of a layer"))?);
-        }
+        let trees = &mut root.trees;
         trees.extend(host_trees(spec, ids)?);
         trees.extend(volumes);
         if let Some(gpus) = spec.gpus {
@@ -254,20 +275,26 @@ impl Launcher {
         let orders = Orders {
             pid_max: spec.limits.pids.filter(|_| !kernel_pids),
             data_max_bytes: spec.limits.memory_bytes.filter(|_| !kernel_memory),
-            ..orders(spec, in_memory.then_some(default_bytes))
+            disks: root.disks,
+            sealed: root.sealed,
+            upper: root.number,
+            ..orders(spec, root.in_memory.then_some(default_bytes))
         };
         let mut fds = vec![listener.as_fd(), boot.as_fd(), log.as_fd()];
         fds.extend(trees.iter().map(AsFd::as_fd));
         blank::order(&slot.blank, &orders, &fds).map_err(at("tell the spare process"))?;
+        let mut files = Files::of(job);
+        slot.layers = root.held;
+        files.upper = root.upper;
         Ok(Tenant {
             id: spec.id.clone(),
-            note: spec.note.clone(),
+            spec: Rc::clone(&job.spec),
             log,
             unenforced: unenforced.into_iter().map(str::to_owned).collect(),
             paused: false,
-            upper,
-            layer,
-            keepsake: spec.keepsake.clone(),
+            upper: root.build,
+            layer: root.layer,
+            files,
             is_copied: false,
             is_still: false,
             thawed_ms: None,
@@ -281,46 +308,15 @@ impl Launcher {
         })
     }
 
-    /// What a sandbox writes to: the folder of a build, a layer of its own to be copied, and the
-    /// mount; nothing where that is made inside.
-    fn writable(
-        &self,
-        disk: Option<(OwnedFd, u64)>,
-        owner: u32,
-        spec: &Spec,
-    ) -> io::Result<Writable> {
-        if let Some(path) = &spec.upper {
-            let upper = self.open_upper(path, owner);
-            let upper = upper.map_err(at("open the writable layer"))?;
-            let copy = mounts::copy(upper.as_fd());
-            let copy = copy.map_err(at("copy the mount of the writable layer"))?;
-            return Ok((Some(upper), None, vec![copy]));
-        }
-        let Some((disk, _)) = disk else {
-            return Ok((None, None, Vec::new()));
-        };
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let layer = rustix::fs::openat(&disk, disk::UPPER, flags, Mode::empty());
-        let layer = layer.map_err(|errno| at("open the disk")(errno.into()))?;
-        Ok((None, Some(layer), vec![disk]))
-    }
-
-    /// The folder of a build's writable layer, with what overlayfs needs in it.
-    fn open_upper(&self, path: &Path, owner: u32) -> io::Result<OwnedFd> {
-        let folder = self.state.beneath(path)?;
-        disk::add_folders(&folder, owner)?;
-        // The sandbox's root must be able to pass through it.
-        let (user, group) = (Uid::from_raw(owner), Gid::from_raw(owner));
-        rustix::fs::chownat(&folder, "", Some(user), Some(group), AtFlags::EMPTY_PATH)?;
-        Ok(folder)
-    }
-
     pub(super) fn refuse_start(&mut self, job: &Job, words: &str) {
         self.refuse(job, Failure::new(FailureKind::Start, words));
     }
 
     /// Tells a caller that its sandbox does not come about, which belongs to no slot any more.
     pub(super) fn refuse(&mut self, job: &Job, failure: Failure) {
+        if job.undo.is_some() {
+            return self.undo_failed(job, failure);
+        }
         self.drop_volumes(&job.spec.id);
         self.close_unused_volumes();
         self.clients.send(job.caller, Answer::Failed(failure));
@@ -348,6 +344,10 @@ fn orders(spec: &Spec, tmpfs_bytes: Option<u64>) -> Orders {
     } = spec.limits;
     Orders {
         layers: spec.layers.len(),
+        disks: 0,
+        sealed: Vec::new(),
+        upper: 0,
+        is_lasting: spec.upper.is_some(),
         bind_targets: spec.binds.iter().map(|bind| bind.target.clone()).collect(),
         volume_targets: spec.volumes.iter().map(|it| it.target.clone()).collect(),
         own_devices: spec.gpus.is_some(),

@@ -4,14 +4,17 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use rustix::process::{Signal, WaitId, WaitIdOptions};
 
 use super::create::{Caller, Job};
+use super::layers::{Files, Layer};
 use super::watchdog::Holding;
 use crate::blank::Blank;
+use crate::disk::Usage;
 use crate::proto::{Phase, Status};
-use crate::spec::Keepsake;
+use crate::spec::Spec;
 
 /// How long a sandbox that stood still has for answers to what it was asked meanwhile, in
 /// milliseconds: as long as any daemon has before it is given up.
@@ -27,9 +30,13 @@ pub(super) struct Slot {
     pub(super) disk: Option<(OwnedFd, u64)>,
     /// The file behind the disk, also once the mount is the sandbox's.
     pub(super) disk_file: Option<OwnedFd>,
+    /// The disk's block device, and what it held when it was empty.
+    pub(super) device: Option<(PathBuf, Usage)>,
     /// A disk of this size is being made.
     pub(super) ordered_bytes: Option<u64>,
     pub(super) stage: Stage,
+    /// Layers that its processes have mounted, whoever's files they are.
+    pub(super) layers: Vec<Rc<Layer>>,
     /// The sandbox and the named volumes that were given to it.
     pub(super) mounted: Option<(String, Vec<String>)>,
 }
@@ -53,7 +60,7 @@ pub(super) enum Stage {
 #[derive(Debug)]
 pub(super) struct Tenant {
     pub(super) id: String,
-    pub(super) note: String,
+    pub(super) spec: Rc<Spec>,
     pub(super) log: File,
     pub(super) unenforced: Vec<String>,
     pub(super) paused: bool,
@@ -61,9 +68,10 @@ pub(super) struct Tenant {
     pub(super) upper: Option<OwnedFd>,
     /// Its own writable layer, to be copied.
     pub(super) layer: Option<OwnedFd>,
-    /// The caller's words that a snapshot of it gives back.
-    pub(super) keepsake: Keepsake,
-    /// A snapshot of it is being taken, and whether it stands still for that.
+    /// What its files are made of.
+    pub(super) files: Files,
+    /// A snapshot or a layer of it is being made, or it starts anew, and whether it stands still for
+    /// that.
     pub(super) is_copied: bool,
     pub(super) is_still: bool,
     /// When it last went on after that, in milliseconds.
@@ -94,6 +102,8 @@ impl Slot {
             ready: false,
             disk: None,
             disk_file: None,
+            device: None,
+            layers: Vec::new(),
             ordered_bytes: None,
             stage: Stage::Spare,
             mounted: None,
@@ -111,6 +121,15 @@ impl Slot {
     /// Ends the process, whatever it is.
     pub(super) fn kill(&self) {
         let _ = rustix::process::pidfd_send_signal(&self.blank.pidfd, Signal::KILL);
+    }
+
+    /// Ends a sandbox that stands still and whose place another one has taken.
+    pub(super) fn replace(&mut self) {
+        self.stage = Stage::Spent;
+        self.kill();
+        self.blank.group.kill();
+        // Nobody stands still for long who is to end.
+        let _ = self.blank.group.order_freeze(false);
     }
 
     /// Takes the ended process's status away and says how it ended.
@@ -179,7 +198,7 @@ impl Slot {
 
 impl Tenant {
     pub(super) fn status(&self, phase: Phase) -> Status {
-        let (id, note) = (self.id.clone(), self.note.clone());
+        let (id, note) = (self.id.clone(), self.spec.note.clone());
         Status {
             id,
             note,

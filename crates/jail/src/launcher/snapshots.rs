@@ -16,9 +16,10 @@ use std::os::unix::fs::DirBuilderExt;
 use rustix::fs::{Mode, OFlags};
 
 use super::create::Caller;
+use super::layers::Sealing;
 use super::slot::{Stage, Tenant};
 use super::{Launcher, token, watch};
-use crate::capture::{self, Given, Order, Process, Told, Work};
+use crate::capture::{self, Copying, Given, Ids, Order, Process, Told, Work};
 use crate::cgroup::Group;
 use crate::proto::{Answer, Failure, FailureKind, Snapshot, SnapshotOrder};
 use crate::spec::Keepsake;
@@ -29,7 +30,7 @@ use stillness::Stillness;
 /// Where snapshots lie: a folder of the state directory.
 const SHELF: &str = "images/snapshots";
 /// Most copies at once.
-const COPIES_MAX: usize = 16;
+pub(super) const COPIES_MAX: usize = 16;
 
 /// Those that are at work.
 #[derive(Debug, Default)]
@@ -48,14 +49,19 @@ struct Worker {
     ended: Option<Told>,
 }
 
+/// What one is at.
 #[derive(Debug)]
-enum Task {
+pub(super) enum Task {
     Copy {
         order: SnapshotOrder,
         caller: Caller,
         keepsake: Keepsake,
     },
     Remove,
+    /// Seal a layer.
+    Seal(Box<Sealing>),
+    /// Remove layers of these numbers.
+    Discard(Vec<u32>),
     Pack,
     /// Unpack the snapshot of this id.
     Unpack(String),
@@ -112,11 +118,16 @@ impl Launcher {
         };
         let work = Work::Copy(Order {
             snapshot: order.snapshot.clone(),
-            base: slot.blank.base,
-            bytes_max: order.bytes_max,
-            entries_max: order.entries_max,
-            still_ms: self.options.still_ms,
-            is_timed,
+            copying: Copying {
+                ids: Ids {
+                    from: slot.blank.base,
+                    to: 0,
+                },
+                bytes_max: order.bytes_max,
+                entries_max: order.entries_max,
+                still_ms: self.options.still_ms,
+                is_timed,
+            },
         });
         let given = Given {
             shelf: shelf.as_fd(),
@@ -129,7 +140,7 @@ impl Launcher {
         let task = Task::Copy {
             order,
             caller,
-            keepsake: tenant.keepsake.clone(),
+            keepsake: tenant.spec.keepsake.clone(),
         };
         self.employ(process, task).map_err(start)
     }
@@ -153,7 +164,8 @@ impl Launcher {
         removed.map_or_else(Answer::Failed, |()| Answer::Done)
     }
 
-    fn employ(&mut self, process: Process, task: Task) -> io::Result<()> {
+    /// Watches over a process from now on.
+    pub(super) fn employ(&mut self, process: Process, task: Task) -> io::Result<()> {
         self.snapshots.next = self.snapshots.next.wrapping_add(1);
         let number = self.snapshots.next;
         let heard = watch(
@@ -177,7 +189,9 @@ impl Launcher {
         if watched.is_err() {
             worker.process.kill();
             worker.process.reap();
-            self.released(&worker.task);
+            if let Some(sandbox) = worker.task.sandbox() {
+                self.released(sandbox);
+            }
         } else {
             self.snapshots.at_work.insert(number, worker);
         }
@@ -193,6 +207,10 @@ impl Launcher {
             let is_still = match worker.process.hear() {
                 Ok(Some(Told::Freeze)) => true,
                 Ok(Some(Told::Thaw)) => false,
+                Ok(Some(Told::Exchanging)) => {
+                    worker.task.begun();
+                    continue;
+                }
                 Ok(Some(last)) => {
                     worker.ended = Some(last);
                     continue;
@@ -215,7 +233,6 @@ impl Launcher {
             return;
         };
         worker.process.reap();
-        self.released(&worker.task);
         let (order, caller, keepsake) = match worker.task {
             Task::Copy {
                 order,
@@ -224,10 +241,18 @@ impl Launcher {
             } => (order, caller, keepsake),
             Task::Remove => return self.removal_ended(worker.ended),
             Task::Pack => return,
+            Task::Seal(sealing) => {
+                let overdue = || Told::Failed(stillness::overdue(self.options.still_ms));
+                let is_overdue = worker.stillness == Stillness::Overdue;
+                let last = worker.ended.or_else(|| is_overdue.then(overdue));
+                return self.sealing_ended(*sealing, last);
+            }
+            Task::Discard(numbers) => return self.discarding_ended(numbers, worker.ended),
             Task::Unpack(snapshot) => {
                 return self.unpacking_ended(snapshot, worker.ended.as_ref());
             }
         };
+        self.released(&order.sandbox);
         let answer = match (worker.ended, worker.stillness) {
             (Some(Told::Copied(captured)), Stillness::Over) => {
                 Answer::Snapshot(Box::new(Snapshot { captured, keepsake }))
@@ -257,18 +282,15 @@ impl Launcher {
         self.remove_next();
     }
 
-    /// Lets a sandbox go on whose copying is over.
-    fn released(&mut self, task: &Task) {
-        let Task::Copy { order, .. } = task else {
-            return;
-        };
-        self.hold_still(&order.sandbox, false);
-        if let Some((tenant, _)) = self.tenant_of(&order.sandbox) {
+    /// Lets a sandbox go on that nobody works on any more.
+    pub(super) fn released(&mut self, sandbox: &str) {
+        self.hold_still(sandbox, false);
+        if let Some((tenant, _)) = self.tenant_of(sandbox) {
             tenant.is_copied = false;
         }
     }
 
-    fn tenant_of(&mut self, sandbox: &str) -> Option<(&mut Tenant, &Group)> {
+    pub(super) fn tenant_of(&mut self, sandbox: &str) -> Option<(&mut Tenant, &Group)> {
         let slot = self.slots.get_mut(self.by_id.get(sandbox)?)?;
         match &mut slot.stage {
             Stage::Living(tenant) => Some((tenant, &slot.blank.group)),
@@ -292,10 +314,11 @@ impl Snapshots {
         self.at_work.is_empty()
     }
 
-    fn copies(&self) -> usize {
+    /// How many sandboxes they work on.
+    pub(super) fn copies(&self) -> usize {
         let workers = self.at_work.values();
         workers
-            .filter(|worker| matches!(worker.task, Task::Copy { .. }))
+            .filter(|worker| worker.task.sandbox().is_some())
             .count()
     }
 
@@ -304,8 +327,26 @@ impl Snapshots {
         self.at_work.values().find(|worker| match &worker.task {
             Task::Copy { order, .. } => order.snapshot == wanted,
             Task::Unpack(snapshot) => snapshot == wanted,
-            Task::Remove | Task::Pack => false,
+            Task::Remove | Task::Pack | Task::Seal(_) | Task::Discard(_) => false,
         })
+    }
+}
+
+impl Task {
+    /// The sandbox that stands still for it.
+    fn sandbox(&self) -> Option<&str> {
+        match self {
+            Self::Copy { order, .. } => Some(&order.sandbox),
+            Self::Seal(sealing) => Some(&sealing.asked.sandbox),
+            _ => None,
+        }
+    }
+
+    /// Files are being exchanged from now on.
+    fn begun(&mut self) {
+        if let Self::Seal(sealing) = self {
+            sealing.is_begun = true;
+        }
     }
 }
 

@@ -50,6 +50,11 @@ impl Sockets {
         Ok(listener)
     }
 
+    /// Gives a socket another name, and takes away what had that.
+    pub(super) fn rename(&self, from: &str, to: &str) {
+        let _ = fs::rename(self.of(from), self.of(to));
+    }
+
     /// Takes a socket away.
     pub(super) fn remove(&self, id: &str) {
         let _ = fs::remove_file(self.of(id));

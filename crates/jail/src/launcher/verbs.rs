@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use super::create::Caller;
+use super::create::{Caller, Job};
 use super::slot::{Ended, Slot, Stage, Tenant};
 use super::{FAILURES_MAX, Launcher, WorkshopClient, now_ms};
 use crate::enter::{self, StepError};
@@ -32,6 +32,10 @@ impl Launcher {
             Request::Snapshot(order) => return self.take_snapshot(caller, order),
             Request::Pack(tree) => return self.pack(caller, &tree),
             Request::Unpack(order) => return self.unpack(caller, order),
+            Request::Seal(order) => return self.seal(caller, order),
+            Request::Layers(id) => self.list_layers(&id),
+            Request::Undo(order) => return self.undo(caller, &order),
+            Request::ForgetLayers(order) => self.forget_layers(&order),
             Request::RemoveSnapshot(id) => self.remove_snapshot(&id),
             Request::Volumes => self.list_volumes(),
             Request::RemoveVolume(name) => self.remove_volume(&name),
@@ -130,9 +134,11 @@ impl Launcher {
         if self.ended.remove(id).is_some() {
             self.sockets.remove(id);
             self.drop_volumes(id);
+            self.sweep_layers();
             return Some(Answer::Done);
         }
-        let waiting = self.waiting.iter().position(|job| job.spec.id == id);
+        let is_it = |job: &Job| job.undo.is_none() && job.spec.id == id;
+        let waiting = self.waiting.iter().position(|job| is_it(job));
         if let Some(job) = waiting.and_then(|at| self.waiting.remove(at)) {
             self.refuse_start(&job, "it was deleted before it was made");
             return Some(Answer::Done);
@@ -222,6 +228,22 @@ impl Launcher {
             return;
         };
         slot.stage = match slot.stage {
+            Stage::Entering(job, tenant) if job.undo.is_some() => {
+                match self.replace(number, &job, tenant) {
+                    Some(tenant) => {
+                        self.clients
+                            .send(job.caller, Answer::Sandbox(tenant.living()));
+                        Stage::Living(tenant)
+                    }
+                    None => {
+                        slot.stage = Stage::Spent;
+                        slot.kill();
+                        let words = "it ended before it could start anew";
+                        self.undo_failed(&job, Failure::new(FailureKind::Conflict, words));
+                        Stage::Spent
+                    }
+                }
+            }
             Stage::Entering(job, tenant) => {
                 self.keep_volumes(&tenant.id);
                 self.clients
@@ -241,8 +263,8 @@ impl Launcher {
         };
         match std::mem::replace(&mut slot.stage, Stage::Spent) {
             Stage::Claimed(job) | Stage::Entering(job, _) => {
-                self.by_id.remove(&job.spec.id);
-                self.sockets.remove(&job.spec.id);
+                self.by_id.remove(&job.key());
+                self.sockets.remove(&job.key());
                 // Its caller's own fault says nothing about this host.
                 let is_hosts = failure.kind == FailureKind::Start;
                 if is_hosts {
@@ -266,6 +288,7 @@ impl Launcher {
             blank,
             mut stage,
             disk_file,
+            layers,
             ..
         } = slot;
         let layer = match &mut stage {
@@ -279,14 +302,19 @@ impl Launcher {
         match stage {
             Stage::Spare | Stage::Spent => {}
             Stage::Claimed(job) => {
-                self.by_id.remove(&job.spec.id);
+                self.by_id.remove(&job.key());
                 self.refuse_start(&job, "its process ended before it was started");
+            }
+            Stage::Entering(job, _) if job.undo.is_some() => {
+                self.refuse_start(&job, "its process ended before it ran");
             }
             Stage::Living(tenant) | Stage::Entering(_, tenant) => {
                 self.by_id.remove(&tenant.id);
                 self.bury(tenant, phase, blank.base);
             }
         }
+        drop(layers);
+        self.sweep_layers();
         self.close_unused_volumes();
     }
 
@@ -331,6 +359,7 @@ impl Launcher {
             (Some(WorkshopClient::Slot(number)), Ok(Made::Disk(disk))) => {
                 if let Some(slot) = self.slots.get_mut(&number) {
                     slot.disk = slot.ordered_bytes.take().map(|bytes| (disk.mount, bytes));
+                    slot.device = Some((disk.device, disk.usage));
                     let old = slot.disk_file.replace(disk.file);
                     self.let_go(old.into_iter());
                     self.go_on(number);

@@ -49,6 +49,7 @@ fuzz! {
             limits: Limits { memory_bytes, ..Limits::default() },
             network: Network::None,
             upper: None,
+            from: None,
             keepsake: Keepsake(note.clone()),
             note,
         };

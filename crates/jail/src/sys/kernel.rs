@@ -50,15 +50,44 @@ pub fn set_mount_attributes(
         propagation: 0,
         userns_fd: id_map.map_or(0, |map| map.as_raw_fd() as u64),
     };
-    let flags = libc::AT_EMPTY_PATH | if recursive { libc::AT_RECURSIVE } else { 0 };
+    change_mount(
+        tree,
+        &attributes,
+        if recursive { libc::AT_RECURSIVE } else { 0 },
+    )
+}
+
+/// Lets nobody write through a mount any more, or everybody again.
+///
+/// # Errors
+/// EBUSY while somebody writes, otherwise the kernel's.
+pub fn set_mount_read_only(mount: BorrowedFd<'_>, is_read_only: bool) -> io::Result<()> {
+    let (attr_set, attr_clr) = match is_read_only {
+        true => (libc::MOUNT_ATTR_RDONLY, 0),
+        false => (0, libc::MOUNT_ATTR_RDONLY),
+    };
+    let attributes = libc::mount_attr {
+        attr_set,
+        attr_clr,
+        propagation: 0,
+        userns_fd: 0,
+    };
+    change_mount(mount, &attributes, 0)
+}
+
+fn change_mount(
+    mount: BorrowedFd<'_>,
+    attributes: &libc::mount_attr,
+    flags: i32,
+) -> io::Result<()> {
     // SAFETY: the kernel reads `attributes` during the call only.
     let done = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
-            tree.as_raw_fd(),
+            mount.as_raw_fd(),
             c"".as_ptr(),
-            flags,
-            &raw const attributes,
+            libc::AT_EMPTY_PATH | flags,
+            std::ptr::from_ref(attributes),
             size_of::<libc::mount_attr>(),
         )
     };

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::Guest;
+use super::layers::History;
 use super::snapshots::Kept;
 use crate::{
     Capabilities, EndReason, ErrorKind, Limits, NamedVolume, Observed, Phase, Plan, RuntimeError,
@@ -30,6 +31,8 @@ pub(super) struct World {
     pub(super) volumes: BTreeMap<String, NamedVolume>,
     /// What the sandboxes were made of of which there are snapshots.
     pub(super) snapshots: BTreeMap<SnapshotId, Kept>,
+    /// The layers of sandboxes.
+    pub(super) layers: BTreeMap<SandboxId, History>,
 }
 
 /// One sandbox. When it is dropped, its program stops and its socket goes.
@@ -52,6 +55,7 @@ impl World {
             failures: HashMap::new(),
             volumes: BTreeMap::new(),
             snapshots: BTreeMap::new(),
+            layers: BTreeMap::new(),
         }
     }
 

@@ -84,6 +84,7 @@ impl Native {
             },
             limits: Limits::default(),
             network: Network::Host,
+            from: None,
             upper: scratch.map_err(|error| error.message)?.pop(),
             note: String::new(),
             keepsake: Keepsake::default(),

@@ -73,6 +73,8 @@ pub(super) fn from_failure(failure: Failure) -> RuntimeError {
         FailureKind::VolumePath => ErrorKind::Volume(VolumeFault::SubPath),
         FailureKind::MountPath => ErrorKind::Volume(VolumeFault::MountPath),
         FailureKind::Snapshot => ErrorKind::SnapshotFailed,
+        FailureKind::Layer => ErrorKind::LayerFailed,
+        FailureKind::LayerNotFound => ErrorKind::UnknownLayer,
     };
     RuntimeError::new(kind, failure.message)
 }
@@ -83,6 +85,11 @@ pub(super) fn from_image(error: &ImageError) -> RuntimeError {
         _ => ErrorKind::Internal,
     };
     RuntimeError::new(kind, error.to_string())
+}
+
+/// The launcher answered something else than was asked.
+pub(super) fn unexpected(answer: &proto::Answer) -> RuntimeError {
+    internal(&format!("the launcher answered {answer:?}"))
 }
 
 pub(super) fn internal(words: &str) -> RuntimeError {

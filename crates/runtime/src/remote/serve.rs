@@ -252,6 +252,10 @@ async fn carry_out(runtime: &dyn Runtime, ask: Ask) -> Result<Said, RuntimeError
         Ask::Snapshot(order) => Said::Snapshot(runtime.snapshot(order).await?),
         Ask::Snapshots => Said::Snapshots(runtime.snapshots().await?),
         Ask::DeleteSnapshot(id) => done(runtime.delete_snapshot(&id).await?),
+        Ask::Seal(order) => Said::Sealed(runtime.seal(order).await?),
+        Ask::Layers(id) => Said::Layers(runtime.layers(&id).await?),
+        Ask::Undo(id, layer) => Said::seen(runtime.undo(&id, layer).await?),
+        Ask::ForgetLayers(id, layers) => done(runtime.forget_layers(&id, &layers).await?),
         // Those come with streams.
         Ask::ExportSnapshot(_) | Ask::ImportSnapshot(_) => Said::Done,
     })

@@ -18,6 +18,7 @@ fn plan() -> Plan {
         id: uuid::Uuid::new_v4().to_string().parse().unwrap(),
         image: "host".to_owned(),
         snapshot: None,
+        from: None,
         entrypoint: vec!["tail".to_owned()],
         env: BTreeMap::new(),
         limits: Limits::default(),

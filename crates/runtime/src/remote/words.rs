@@ -4,8 +4,8 @@ use barchan_wire::id::{SandboxId, SnapshotId};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Capabilities, ExportOrder, ImportOrder, Imported, NamedVolume, Observed, Plan, RuntimeError,
-    Snapshot, SnapshotOrder,
+    Capabilities, ExportOrder, ImportOrder, Imported, Layer, NamedVolume, Observed, Plan,
+    RuntimeError, SealOrder, Sealed, Snapshot, SnapshotOrder,
 };
 
 /// A question of the server, by the number under which it is answered.
@@ -36,6 +36,10 @@ pub(super) enum Ask {
     Snapshot(SnapshotOrder),
     Snapshots,
     DeleteSnapshot(SnapshotId),
+    Seal(SealOrder),
+    Layers(SandboxId),
+    Undo(SandboxId, u32),
+    ForgetLayers(SandboxId, Vec<u32>),
     /// The archive comes out of a stream that is answered with.
     ExportSnapshot(ExportOrder),
     /// The archive comes in by a stream that is asked with.
@@ -67,6 +71,8 @@ pub(super) enum Said {
     Volumes(Vec<NamedVolume>),
     Snapshot(Snapshot),
     Snapshots(Vec<SnapshotId>),
+    Sealed(Sealed),
+    Layers(Vec<Layer>),
     /// A digest, and how many bytes come.
     Export(String, u64),
     Imported(Imported),

@@ -94,6 +94,7 @@ impl World {
             id: Uuid::new_v4().to_string().parse().unwrap(),
             image: self.image.to_owned(),
             snapshot: None,
+            from: None,
             entrypoint: entrypoint.iter().map(|word| (*word).to_owned()).collect(),
             env: BTreeMap::new(),
             limits: Limits::default(),

@@ -4,6 +4,7 @@ mod escape;
 mod gpus;
 mod hooks;
 mod isolated;
+mod layers;
 mod orphans;
 mod rootless;
 pub(crate) mod snapshots;

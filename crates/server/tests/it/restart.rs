@@ -73,6 +73,7 @@ async fn what_disagrees_after_a_restart_is_settled() {
         id: "0b0e7d5c-58a0-4d67-a3f8-0a1b2c3d4e5f".parse().unwrap(),
         image: "host".to_owned(),
         snapshot: None,
+        from: None,
         entrypoint: vec!["sleep".to_owned()],
         env: Default::default(),
         limits: Limits::default(),

@@ -3,6 +3,7 @@ use std::fs::File;
 use rustix::net::{Shutdown, shutdown};
 
 use super::*;
+use crate::capture::Ids;
 
 /// Copies a layer of one file whose sandbox stands still already, for somebody else. Says what came
 /// of it, and whether a snapshot lies there.
@@ -18,11 +19,13 @@ fn copied(channel: &OwnedFd) -> (io::Result<Captured>, bool) {
     let (shelf, layer, events) = (open("shelf"), open("layer").into(), open("events"));
     let order = Order {
         snapshot: "one".to_owned(),
-        base: 0,
-        bytes_max: 1 << 20,
-        entries_max: 10,
-        still_ms: 30_000,
-        is_timed: true,
+        copying: Copying {
+            ids: Ids { from: 0, to: 0 },
+            bytes_max: 1 << 20,
+            entries_max: 10,
+            still_ms: 30_000,
+            is_timed: true,
+        },
     };
     let given = Given {
         shelf: shelf.as_fd(),

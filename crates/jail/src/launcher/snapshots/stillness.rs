@@ -1,7 +1,7 @@
 //! How long a sandbox stands still for its snapshot. The one who copies says when and ends itself
 //! when that is too long; the launcher lets the sandbox go on even if it does not.
 
-use super::{Launcher, Task};
+use super::Launcher;
 use crate::launcher::now_ms;
 
 /// How much longer than what ends its last walk a copy may hold a sandbox still: a sixth. So this
@@ -43,7 +43,7 @@ impl Launcher {
         let Some(worker) = self.snapshots.at_work.get_mut(&number) else {
             return;
         };
-        let Task::Copy { order, .. } = &worker.task else {
+        let Some(sandbox) = worker.task.sandbox().map(str::to_owned) else {
             return;
         };
         worker.stillness = match (worker.stillness, is_still) {
@@ -51,7 +51,6 @@ impl Launcher {
             (Stillness::Since(_), false) => Stillness::Over,
             _ => return,
         };
-        let sandbox = order.sandbox.clone();
         self.hold_still(&sandbox, is_still);
         if let Some(worker) = self.snapshots.at_work.get(&number)
             && is_still
@@ -66,12 +65,12 @@ impl Launcher {
         let (now_ms, still_ms) = (now_ms(), self.options.still_ms);
         let mut held = Vec::new();
         for worker in self.snapshots.at_work.values_mut() {
-            if let Task::Copy { order, .. } = &worker.task
+            if let Some(sandbox) = worker.task.sandbox()
                 && worker.stillness.is_too_long(now_ms, still_ms)
             {
                 worker.stillness = Stillness::Overdue;
                 worker.process.kill();
-                held.push(order.sandbox.clone());
+                held.push(sandbox.to_owned());
             }
         }
         for sandbox in held {
@@ -82,7 +81,7 @@ impl Launcher {
     }
 
     /// Stops a sandbox for the last walk over its layer, or lets it go on, unless it is paused.
-    pub(super) fn hold_still(&mut self, sandbox: &str, is_still: bool) {
+    pub(in super::super) fn hold_still(&mut self, sandbox: &str, is_still: bool) {
         let Some((tenant, group)) = self.tenant_of(sandbox) else {
             return;
         };

@@ -61,7 +61,7 @@ impl World {
     }
 
     /// What a sandbox printed, once it printed this.
-    async fn told(&self, id: &SandboxId, word: &str) -> String {
+    pub(super) async fn told(&self, id: &SandboxId, word: &str) -> String {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         loop {
             let log = self.native.logs(id).await.unwrap();

@@ -134,6 +134,7 @@ pub(crate) fn plan(image: &str, entrypoint: &[&str], limits: Limits) -> Plan {
         id: uuid::Uuid::new_v4().to_string().parse().unwrap(),
         image: image.to_owned(),
         snapshot: None,
+        from: None,
         entrypoint: entrypoint.iter().map(|word| (*word).to_owned()).collect(),
         env: BTreeMap::new(),
         limits,

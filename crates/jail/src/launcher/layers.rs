@@ -1,0 +1,161 @@
+//! Sealed layers: what sandboxes wrote until some moment, which nobody changes any more.
+//!
+//! A layer stays on the disk on which it was written, for as long as somebody's files or history
+//! have it: its own sandbox, or those that were made of it. So a disk may outlive its sandbox.
+
+mod disks;
+mod sealing;
+mod undo;
+
+use std::rc::Rc;
+
+use super::Launcher;
+use super::create::Job;
+use super::slot::{Stage, Tenant};
+use crate::proto::{Answer, Failure, FailureKind, ForgetOrder, SealedLayer};
+use crate::spec::Origin;
+
+pub(super) use disks::{Disks, Layer};
+pub(super) use sealing::Sealing;
+pub(super) use undo::Undo;
+
+/// Most sealed layers that a sandbox's files may lie in: each costs time when a file is looked for,
+/// and the kernel takes no more than 500 with those of the image.
+const STACK_MAX: usize = 400;
+
+/// What a sandbox's files are made of, above its image.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    /// What it began with, top first.
+    origin: Vec<Rc<Layer>>,
+    /// Sealed layers below the one that it writes to, top first.
+    lower: Vec<Rc<Layer>>,
+    /// What it writes to, once that has a place among layers: before, it is nobody else's affair.
+    pub(super) upper: Option<Rc<Layer>>,
+    /// Its layers, oldest first.
+    history: Vec<Entry>,
+    /// The number of the layer that it goes on from.
+    at: u32,
+    /// The highest number that was given to a layer.
+    last: u32,
+}
+
+/// A layer of a sandbox's history.
+#[derive(Debug)]
+struct Entry {
+    told: SealedLayer,
+    /// All that its files lie in, top first.
+    stack: Vec<Rc<Layer>>,
+}
+
+impl Files {
+    /// Of a sandbox that is being made.
+    pub(super) fn of(job: &Job) -> Self {
+        Self {
+            origin: job.lower.clone(),
+            lower: job.lower.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// Goes on, at a layer, with the history of the same sandbox's life before.
+    fn inherit(&mut self, before: Self, at: u32) {
+        self.origin = before.origin;
+        self.history = before.history;
+        self.last = before.last;
+        self.at = at;
+    }
+
+    /// Where the files of a layer lie, top first.
+    fn stack(&self, number: u32) -> Option<&[Rc<Layer>]> {
+        if number == 0 {
+            return Some(&self.origin);
+        }
+        let found = self.history.iter().find(|it| it.told.number == number);
+        found.map(|it| it.stack.as_slice())
+    }
+
+    /// Adds a layer to its history; gives it its number and the one before.
+    fn add(&mut self, mut told: SealedLayer, stack: Vec<Rc<Layer>>) -> SealedLayer {
+        self.last += 1;
+        told.number = self.last;
+        told.parent = std::mem::replace(&mut self.at, self.last);
+        self.history.push(Entry {
+            told: told.clone(),
+            stack,
+        });
+        told
+    }
+}
+
+impl Launcher {
+    /// The layers of a sandbox that runs or has ended.
+    pub(super) fn list_layers(&self, id: &str) -> Answer {
+        let Some(files) = self.files_of(id) else {
+            return Answer::Failed(no_sandbox(id));
+        };
+        Answer::Layers(files.history.iter().map(|it| it.told.clone()).collect())
+    }
+
+    /// Forgets layers; what nobody else has of them is removed.
+    pub(super) fn forget_layers(&mut self, order: &ForgetOrder) -> Answer {
+        let Some(files) = self.files_of_mut(&order.sandbox) else {
+            return Answer::Failed(no_sandbox(&order.sandbox));
+        };
+        let is_kept = |entry: &Entry| !order.layers.contains(&entry.told.number);
+        files.history.retain(is_kept);
+        self.sweep_layers();
+        Answer::Done
+    }
+
+    /// Where the files lie that a sandbox is to begin with.
+    pub(super) fn resolve(&self, from: Option<&Origin>) -> Result<Vec<Rc<Layer>>, Failure> {
+        let Some(from) = from else {
+            return Ok(Vec::new());
+        };
+        let files = self.files_of(&from.sandbox);
+        let files = files.ok_or_else(|| no_sandbox(&from.sandbox))?;
+        let stack = files.stack(from.layer);
+        let stack = stack.ok_or_else(|| no_layer(&from.sandbox, from.layer))?;
+        Ok(stack.to_vec())
+    }
+
+    fn files_of(&self, id: &str) -> Option<&Files> {
+        let living = || match &self.slots.get(self.by_id.get(id)?)?.stage {
+            Stage::Living(tenant) => Some(&tenant.files),
+            _ => None,
+        };
+        living().or_else(|| self.ended.get(id).map(|ended| &ended.tenant.files))
+    }
+
+    fn files_of_mut(&mut self, id: &str) -> Option<&mut Files> {
+        if let Some(ended) = self.ended.get_mut(id) {
+            return Some(&mut ended.tenant.files);
+        }
+        match &mut self.slots.get_mut(self.by_id.get(id)?)?.stage {
+            Stage::Living(tenant) => Some(&mut tenant.files),
+            _ => None,
+        }
+    }
+
+    /// A living sandbox that nobody works on, or why there is none.
+    fn undisturbed(&mut self, id: &str) -> Result<&mut Tenant, Failure> {
+        let tenant = self.tenant_of(id).map(|(tenant, _)| tenant);
+        let tenant = tenant.ok_or_else(|| no_sandbox(id))?;
+        let words = match () {
+            () if tenant.paused => "it is paused",
+            () if tenant.is_copied => "a snapshot or a layer of it is being made already",
+            () => return Ok(tenant),
+        };
+        Err(Failure::new(FailureKind::Conflict, words))
+    }
+}
+
+fn no_sandbox(id: &str) -> Failure {
+    Failure::new(FailureKind::NotFound, format!("no running sandbox {id}"))
+}
+
+fn no_layer(id: &str, number: u32) -> Failure {
+    let words = format!("sandbox {id} has no layer {number}");
+    Failure::new(FailureKind::LayerNotFound, words)
+}

@@ -1,0 +1,310 @@
+//! Which processes would notice that the root's files are exchanged for others: those that write to
+//! an open file, stand in a folder or have one open, see another root, or live in mounts of their
+//! own.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use super::mount_table;
+use super::movers::{self, Mover};
+use crate::disk::FOLDER;
+
+/// Most holders that are told of.
+const HOLDERS_MAX: usize = 32;
+/// Longest name of what is held that is told, in bytes.
+const NAME_BYTES_MAX: usize = 256;
+/// The longest table of mounts that is read, in bytes.
+const TABLE_BYTES_MAX: u64 = 4 << 20;
+
+/// How a process holds on to the root's files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Holding {
+    /// It has a file open for writing.
+    Writes,
+    /// It has a folder open.
+    Folder,
+    /// It stands in a folder.
+    WorkingDirectory,
+    /// It sees another root.
+    Root,
+    /// It has mounts of its own.
+    Mounts,
+}
+
+/// A process that holds on to the root's files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// Its number in the sandbox.
+    pub pid: i32,
+    /// Its name, as it gave it to itself.
+    pub name: String,
+    /// How it holds on.
+    pub how: Holding,
+    /// What it holds; hostile bytes, made valid UTF-8.
+    pub what: String,
+}
+
+/// The sandbox's PID 1, by its folder in the host's `/proc`.
+#[derive(Debug)]
+pub(super) struct Init {
+    /// `/proc` of the host.
+    processes: OwnedFd,
+    folder: OwnedFd,
+}
+
+/// What tells the root's files from others.
+struct Root {
+    mount: u64,
+    device: u64,
+    inode: u64,
+    namespace: (u64, u64),
+    /// How many filters of system calls its commands have.
+    filters: u32,
+}
+
+impl Init {
+    pub(super) fn open(pid: i32) -> io::Result<Self> {
+        let processes = rustix::fs::open("/proc", FOLDER, Mode::empty())?;
+        let folder = rustix::fs::openat(&processes, pid.to_string(), FOLDER, Mode::empty())?;
+        Ok(Self { processes, folder })
+    }
+
+    /// What it has as its root.
+    pub(super) fn open_root(&self) -> io::Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(rustix::fs::openat(
+            &self.folder,
+            "root",
+            flags,
+            Mode::empty(),
+        )?)
+    }
+
+    /// The sandbox's mounts.
+    pub(super) fn mounts(&self) -> io::Result<Vec<mount_table::Mount>> {
+        Ok(mount_table::parse(&read(&self.folder, "mountinfo")?))
+    }
+
+    fn root(&self) -> io::Result<Root> {
+        let mounts = self.mounts()?;
+        let mount = mount_table::root(&mounts)
+            .ok_or(io::ErrorKind::NotFound)?
+            .id;
+        let found = follow(&self.folder, "root")?;
+        let namespace = follow(&self.folder, "ns/mnt")?;
+        Ok(Root {
+            mount,
+            device: found.st_dev,
+            inode: found.st_ino,
+            namespace: (namespace.st_dev, namespace.st_ino),
+            filters: movers::filters(&self.folder)? + 1,
+        })
+    }
+}
+
+/// Who uses the root's files.
+#[derive(Debug, Default)]
+pub(super) struct Users {
+    /// Who would notice that they are exchanged.
+    pub(super) held: Vec<Holder>,
+    /// Who only stands in a folder, and can be moved to the same one in another root.
+    pub(super) movers: Vec<Mover>,
+}
+
+/// Who uses the root's files, of the processes that `list` has: a `cgroup.procs`. One that ends
+/// meanwhile uses nothing.
+// BOUNDARY: sandbox → host. Test: whoever_uses_the_files_is_found
+pub(super) fn find(init: &Init, list: BorrowedFd<'_>) -> io::Result<Users> {
+    let root = init.root()?;
+    let mut users = Users::default();
+    for pid in pids(list)? {
+        let looked = rustix::fs::openat(&init.processes, pid.to_string(), FOLDER, Mode::empty())
+            .map_err(io::Error::from)
+            .and_then(|process| look(pid, &process, &root, &mut users));
+        match looked {
+            Err(error) if !is_gone(&error) => return Err(error),
+            _ => {}
+        }
+        if users.held.len() >= HOLDERS_MAX {
+            break;
+        }
+    }
+    Ok(users)
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    let gone = [Errno::NOENT, Errno::SRCH];
+    Errno::from_io_error(error).is_some_and(|errno| gone.contains(&errno))
+}
+
+fn pids(list: BorrowedFd<'_>) -> io::Result<Vec<i32>> {
+    let mut text = String::new();
+    rustix::fs::seek(list, rustix::fs::SeekFrom::Start(0))?;
+    File::from(list.try_clone_to_owned()?).read_to_string(&mut text)?;
+    Ok(text.lines().filter_map(|pid| pid.parse().ok()).collect())
+}
+
+/// Adds how one process uses them: the first way in which it holds on, or where it stands.
+fn look(pid: i32, process: &OwnedFd, root: &Root, users: &mut Users) -> io::Result<()> {
+    let stands = match places(process, root)? {
+        Places::Held(how, what) => return hold(process, how, &what, users),
+        Places::Stands(stands) => stands,
+    };
+    if let Some((how, what)) = descriptors(process, root)? {
+        return hold(process, how, &what, users);
+    }
+    let Some((_, first)) = stands.first() else {
+        return Ok(());
+    };
+    match movers::of(pid, process, root.filters, &stands)? {
+        Some(movers) => {
+            users.movers.extend(movers);
+            Ok(())
+        }
+        None => {
+            let what = first.to_string_lossy();
+            hold(process, Holding::WorkingDirectory, &what, users)
+        }
+    }
+}
+
+fn hold(process: &OwnedFd, how: Holding, what: &str, users: &mut Users) -> io::Result<()> {
+    let (pid, name) = names(process)?;
+    users.held.push(Holder {
+        pid,
+        name,
+        how,
+        what: what.chars().take(NAME_BYTES_MAX).collect(),
+    });
+    Ok(())
+}
+
+/// Where the threads of a process are.
+enum Places {
+    /// One is where it cannot be moved from.
+    Held(Holding, String),
+    /// These stand in folders of the root.
+    Stands(Vec<(i32, CString)>),
+}
+
+fn places(process: &OwnedFd, root: &Root) -> io::Result<Places> {
+    let tasks = rustix::fs::openat(process, "task", FOLDER, Mode::empty())?;
+    let mut stands = Vec::new();
+    for name in numbers(&tasks)? {
+        let task = rustix::fs::openat(&tasks, name.as_c_str(), FOLDER, Mode::empty());
+        let Some(task) = gone_is_none(task)? else {
+            continue;
+        };
+        let (Some(namespace), Some(seen), Some(stood)) = (
+            gone_is_none(follow(&task, "ns/mnt"))?,
+            gone_is_none(follow(&task, "root"))?,
+            gone_is_none(follow(&task, "cwd"))?,
+        ) else {
+            continue;
+        };
+        if (namespace.st_dev, namespace.st_ino) != root.namespace {
+            return Ok(Places::Held(Holding::Mounts, String::new()));
+        }
+        if (seen.st_dev, seen.st_ino) != (root.device, root.inode) {
+            return Ok(Places::Held(Holding::Root, target(&task, "root")));
+        }
+        if stood.st_dev == root.device && stood.st_ino != root.inode {
+            let number = name.to_str().ok().and_then(|name| name.parse().ok());
+            let folder = rustix::fs::readlinkat(&task, "cwd", Vec::new())?;
+            stands.extend(number.map(|number| (number, folder)));
+        }
+    }
+    Ok(Places::Stands(stands))
+}
+
+/// What it has open.
+fn descriptors(process: &OwnedFd, root: &Root) -> io::Result<Option<(Holding, String)>> {
+    let (files, notes) = (
+        rustix::fs::openat(process, "fd", FOLDER, Mode::empty())?,
+        rustix::fs::openat(process, "fdinfo", FOLDER, Mode::empty())?,
+    );
+    for name in numbers(&notes)? {
+        let Some(note) = gone_is_none(read(&notes, &name))? else {
+            continue;
+        };
+        let Some((mount, flags)) = note_of(&note) else {
+            continue;
+        };
+        if mount != root.mount {
+            continue;
+        }
+        if flags & libc::O_PATH == 0 && flags & libc::O_ACCMODE != libc::O_RDONLY {
+            return Ok(Some((Holding::Writes, target(&files, &name))));
+        }
+        let found = gone_is_none(follow(&files, &name))?;
+        if found.is_some_and(|found| found.st_mode & libc::S_IFMT == libc::S_IFDIR) {
+            return Ok(Some((Holding::Folder, target(&files, &name))));
+        }
+    }
+    Ok(None)
+}
+
+/// The mount and the flags of an open file.
+fn note_of(note: &[u8]) -> Option<(u64, i32)> {
+    let text = String::from_utf8_lossy(note);
+    let field = |name| text.lines().find_map(|line| line.strip_prefix(name));
+    let mount = field("mnt_id:")?.trim().parse().ok()?;
+    let flags = i32::from_str_radix(field("flags:")?.trim(), 8).ok()?;
+    Some((mount, flags))
+}
+
+/// Its number in the sandbox, and its name.
+fn names(process: &OwnedFd) -> io::Result<(i32, String)> {
+    let status = read(process, "status")?;
+    let status = String::from_utf8_lossy(&status);
+    let field = |name| status.lines().find_map(|line| line.strip_prefix(name));
+    let inner = field("NSpid:").and_then(|pids| pids.split_whitespace().last()?.parse().ok());
+    let name = field("Name:").unwrap_or_default().trim().to_owned();
+    Ok((inner.unwrap_or_default(), name))
+}
+
+fn gone_is_none<T, E: Into<io::Error>>(done: Result<T, E>) -> io::Result<Option<T>> {
+    match done.map_err(Into::into) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if is_gone(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+pub(super) fn numbers(folder: &OwnedFd) -> io::Result<Vec<CString>> {
+    let mut found = Vec::new();
+    for entry in Dir::read_from(folder)? {
+        let entry = entry?;
+        if entry.file_name().to_bytes().iter().all(u8::is_ascii_digit) {
+            found.push(entry.file_name().to_owned());
+        }
+    }
+    Ok(found)
+}
+
+/// What a link of the kernel's leads to.
+fn follow(folder: &OwnedFd, link: impl rustix::path::Arg) -> io::Result<Stat> {
+    Ok(rustix::fs::statat(folder, link, AtFlags::empty())?)
+}
+
+fn target(folder: &OwnedFd, link: impl rustix::path::Arg) -> String {
+    let target = rustix::fs::readlinkat(folder, link, Vec::new()).unwrap_or_default();
+    target.to_string_lossy().into_owned()
+}
+
+pub(super) fn read(folder: &OwnedFd, name: impl rustix::path::Arg) -> io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(folder.as_fd(), name, flags, Mode::empty())?;
+    let mut content = Vec::new();
+    File::from(file)
+        .take(TABLE_BYTES_MAX)
+        .read_to_end(&mut content)?;
+    Ok(content)
+}

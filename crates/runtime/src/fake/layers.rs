@@ -1,0 +1,89 @@
+//! Sealed layers of sandboxes that have no files: their numbers.
+
+use std::time::Duration;
+
+use barchan_wire::id::SandboxId;
+
+use super::world::World;
+use crate::{ErrorKind, Layer, Observed, Phase, RuntimeError, SealOrder, Sealed};
+
+/// The layers of one sandbox.
+#[derive(Debug, Clone, Default)]
+pub(super) struct History {
+    layers: Vec<Layer>,
+    /// The number of the layer that it goes on from.
+    at: u32,
+    /// The highest number that was given.
+    last: u32,
+}
+
+impl History {
+    fn has(&self, number: u32) -> bool {
+        number == 0 || self.layers.iter().any(|layer| layer.number == number)
+    }
+}
+
+impl World {
+    pub(super) fn seal(&mut self, order: SealOrder) -> Result<Sealed, RuntimeError> {
+        self.running(&order.sandbox)?;
+        let history = self.layers.entry(order.sandbox).or_default();
+        history.last += 1;
+        let layer = Layer {
+            number: history.last,
+            parent: history.at,
+            is_copied: false,
+            still: Duration::ZERO,
+            bytes: 0,
+            entries: 0,
+            note: order.note,
+        };
+        history.at = history.last;
+        history.layers.push(layer.clone());
+        Ok(Sealed::Layer(layer))
+    }
+
+    pub(super) fn list_layers(&self, id: &SandboxId) -> Result<Vec<Layer>, RuntimeError> {
+        self.get(id)?;
+        let history = self.layers.get(id);
+        Ok(history.map(|it| it.layers.clone()).unwrap_or_default())
+    }
+
+    pub(super) fn undo(&mut self, id: &SandboxId, layer: u32) -> Result<Observed, RuntimeError> {
+        let observed = self.running(id)?;
+        self.find_layer(id, layer)?;
+        self.layers.entry(id.clone()).or_default().at = layer;
+        Ok(observed)
+    }
+
+    pub(super) fn forget_layers(
+        &mut self,
+        id: &SandboxId,
+        layers: &[u32],
+    ) -> Result<(), RuntimeError> {
+        self.get(id)?;
+        if let Some(history) = self.layers.get_mut(id) {
+            history.layers.retain(|it| !layers.contains(&it.number));
+        }
+        Ok(())
+    }
+
+    /// Whether a sandbox has such a layer.
+    pub(super) fn find_layer(&self, id: &SandboxId, layer: u32) -> Result<(), RuntimeError> {
+        self.get(id)?;
+        let history = self.layers.get(id);
+        if layer == 0 || history.is_some_and(|history| history.has(layer)) {
+            return Ok(());
+        }
+        let words = format!("sandbox {id} has no layer {layer}");
+        Err(RuntimeError::new(ErrorKind::UnknownLayer, words))
+    }
+
+    fn running(&self, id: &SandboxId) -> Result<Observed, RuntimeError> {
+        let observed = &self.get(id)?.observed;
+        if observed.phase == Phase::Running {
+            return Ok(observed.clone());
+        }
+        let words = "only a running sandbox has layers made";
+        Err(RuntimeError::new(ErrorKind::Conflict, words))
+    }
+}

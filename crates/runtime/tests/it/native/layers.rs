@@ -1,0 +1,120 @@
+//! Sealed layers of real sandboxes: what is in them, what is made of them, and who uses the files.
+
+use std::time::Duration;
+
+use barchan_runtime::{Layer, Limits, Origin, Plan, Runtime, SealOrder, Sealed, WhenHeld};
+use barchan_wire::id::SandboxId;
+
+use super::world::{World, plan};
+
+/// Longest time for anything that a test waits for.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Whether this host can seal layers at all: as root, of a version 2 hierarchy.
+fn is_able(world: &World) -> bool {
+    world.native.capabilities().layers
+}
+
+impl World {
+    async fn try_seal(&self, sandbox: &SandboxId, when_held: WhenHeld) -> Sealed {
+        let order = SealOrder {
+            sandbox: sandbox.clone(),
+            when_held,
+            note: "a note".to_owned(),
+            wait: PATIENCE,
+        };
+        self.native.seal(order).await.unwrap()
+    }
+
+    async fn seal(&self, sandbox: &SandboxId) -> Layer {
+        match self.try_seal(sandbox, WhenHeld::Copy).await {
+            Sealed::Layer(layer) => layer,
+            Sealed::Held(holders) => panic!("{holders:?}"),
+        }
+    }
+
+    /// What a sandbox made of a layer prints and is gone.
+    async fn forked(&self, sandbox: &SandboxId, layer: u32, script: &str) -> String {
+        let plan = plan("host", &["/bin/sh", "-c", script], Limits::default());
+        let from = Some(Origin {
+            sandbox: sandbox.clone(),
+            layer,
+        });
+        let (_, log) = self.run_plan(Plan { from, ..plan }).await;
+        log.trim_end().to_owned()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_layer_is_sealed_undone_and_forked() {
+    let world = World::new().await;
+    if !is_able(&world) {
+        return;
+    }
+    let script = "cd /; n=$(cat /count 2>/dev/null || echo 0); echo $((n + 1)) > /count; \
+                  echo \"has $(cat /count)\"; while :; do sleep 0.02; \
+                  if [ -e /tmp/go ]; then rm /tmp/go; echo more > /more; echo wrote; fi; done";
+    let plan = plan("host", &["/bin/sh", "-c", script], Limits::default());
+    let id = plan.id.clone();
+    world.native.create(plan).await.unwrap();
+    world.told(&id, "has 1").await;
+    let first = world.seal(&id).await;
+    assert_eq!((first.number, first.parent, first.is_copied), (1, 0, false));
+    let second = world.seal(&id).await;
+    assert_eq!(
+        (second.number, second.parent, second.is_copied),
+        (2, 1, false)
+    );
+    assert_eq!(
+        world
+            .forked(&id, 1, "cat /count; ls -ld / | cut -c1-10")
+            .await,
+        "1\ndrwxr-xr-x"
+    );
+    assert_eq!(
+        world.forked(&id, 0, "cat /count 2>&1 | tail -c 10").await,
+        "directory"
+    );
+    world.native.undo(&id, 1).await.unwrap();
+    world.told(&id, "has 2").await;
+    assert_eq!(world.forked(&id, 1, "cat /count").await, "1");
+    let third = world.seal(&id).await;
+    assert_eq!((third.number, third.parent), (3, 1));
+    assert_eq!(world.forked(&id, 3, "cat /count").await, "2");
+    let listed = world.native.layers(&id).await.unwrap();
+    assert_eq!(listed, [first, second, third]);
+    world.native.delete(&id).await.unwrap();
+}
+
+/// One who stands in a folder of the root, sleeps, and looks by both names at what it wrote: the
+/// path from where it stands, and the whole one.
+const STANDS: &str = "mkdir -p deep/er; cd deep/er; n=0; while :; do n=$((n + 1)); \
+    echo $n > mark || echo broken; [ \"$(cat /workspace/deep/er/mark)\" = $n ] || echo broken; \
+    echo \"round $n.\"; sleep 0.05; done";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_stands_in_a_folder_is_moved_with_it() {
+    let world = World::new().await;
+    if !is_able(&world) {
+        return;
+    }
+    let plan = plan("host", &["/bin/sh", "-c", STANDS], Limits::default());
+    let id = plan.id.clone();
+    world.native.create(plan).await.unwrap();
+    let mut exchanged = 0;
+    for round in 1..200 {
+        world.told(&id, &format!("round {round}.")).await;
+        exchanged += u32::from(!world.seal(&id).await.is_copied);
+        if exchanged > 3 {
+            world.told(&id, &format!("round {}.", round + 4)).await;
+            break;
+        }
+    }
+    let log = world.native.logs(&id).await.unwrap();
+    let log = String::from_utf8_lossy(&log);
+    assert!(
+        exchanged > 3 && !log.contains("broken"),
+        "{exchanged}: {log}"
+    );
+    world.native.delete(&id).await.unwrap();
+}
