@@ -6,7 +6,7 @@
 //! Nothing is remembered of a tree but what the copy itself holds: its names, and the folders'
 //! times, which say until the last pass which folder each is a copy of.
 
-mod attributes;
+pub(crate) mod attributes;
 mod copy;
 mod pass;
 mod process;

@@ -18,9 +18,9 @@ const BYTES_MAX: usize = 64 * 1024;
 /// Who owns what belongs to nobody of the sandbox.
 const NOBODY: u32 = 65_534;
 /// What overlayfs notes in a layer.
-const OVERLAY: &[u8] = b"user.overlay.";
+pub(crate) const OVERLAY: &[u8] = b"user.overlay.";
 /// Access lists name users by their numbers on the host.
-const ACCESS_LIST: &[u8] = b"system.posix_acl_";
+pub(crate) const ACCESS_LIST: &[u8] = b"system.posix_acl_";
 /// The list that whatever is made in a folder begins with.
 const DEFAULT_LIST: &CStr = c"system.posix_acl_default";
 /// The capabilities of a file.
@@ -33,18 +33,31 @@ const ACL_GROUP: u16 = 0x08;
 /// How ids of what is copied become ids of the copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ids {
-    /// The first id of the sandbox, as its files have it.
+    /// Root's id in what is copied.
     pub from: u32,
-    /// What becomes of it.
+    /// Root's id in the copy.
     pub to: u32,
 }
 
 impl Ids {
-    /// The copy's id of somebody.
-    pub(super) fn of(self, id: u32) -> u32 {
-        let inner = id.checked_sub(self.from).filter(|inner| *inner < RANGE);
-        self.to + inner.unwrap_or(NOBODY)
+    /// Whether all stay as they are.
+    pub(crate) fn is_none(self) -> bool {
+        self.from == self.to
     }
+
+    /// The copy's id of somebody.
+    pub(crate) fn of(self, id: u32) -> u32 {
+        match self.is_none() {
+            true => id,
+            false => self.to + inner(id, self.from),
+        }
+    }
+}
+
+/// The id inside of somebody outside.
+pub(crate) fn inner(id: u32, base: u32) -> u32 {
+    let inner = id.checked_sub(base).filter(|inner| *inner < RANGE);
+    inner.unwrap_or(NOBODY)
 }
 
 /// Gives an open copy its owner, mode and extended attributes.
@@ -75,7 +88,7 @@ fn owner(found: &Stat, ids: Ids) -> (Uid, Gid) {
 }
 
 /// When an entry was last read and changed.
-pub(super) fn times(found: &Stat) -> Timestamps {
+pub(crate) fn times(found: &Stat) -> Timestamps {
     let at = |seconds: i64, nanoseconds| Timespec {
         tv_sec: seconds,
         tv_nsec: nanoseconds,
@@ -117,7 +130,7 @@ pub(super) fn bequeath(source: impl AsFd, copy: impl AsFd, ids: Ids) -> io::Resu
     Ok(fsetxattr(
         copy,
         DEFAULT_LIST,
-        &shifted(list, ids),
+        &shifted(list, |id| ids.of(id)),
         XattrFlags::empty(),
     )?)
 }
@@ -147,7 +160,11 @@ pub(super) fn forget(copy: impl AsFd, ids: Ids) -> io::Result<()> {
     Ok(())
 }
 
-fn names(file: impl AsFd) -> io::Result<Vec<CString>> {
+/// The names of a file's extended attributes.
+///
+/// # Errors
+/// The kernel's; a file system without any has none.
+pub(crate) fn names(file: impl AsFd) -> io::Result<Vec<CString>> {
     let mut list = Vec::with_capacity(BYTES_MAX);
     match flistxattr(file, spare_capacity(&mut list)) {
         Ok(_) | Err(Errno::OPNOTSUPP) => {}
@@ -163,7 +180,7 @@ fn extended(source: impl AsFd, copy: impl AsFd, ids: Ids) -> io::Result<()> {
         let name = name.as_c_str();
         let kept = match fate(name.to_bytes(), ids) {
             Fate::Keep => value(&source, name)?,
-            Fate::Shift => value(&source, name)?.map(|list| shifted(list, ids)),
+            Fate::Shift => value(&source, name)?.map(|list| shifted(list, |id| ids.of(id))),
             Fate::Leave => None,
             Fate::Refuse => {
                 let words = "the writable layer holds files of which it has only a part";
@@ -171,17 +188,28 @@ fn extended(source: impl AsFd, copy: impl AsFd, ids: Ids) -> io::Result<()> {
             }
         };
         let Some(kept) = kept else { continue };
-        fsetxattr(&copy, name, &kept, XattrFlags::empty()).map_err(|errno| {
-            let shown: String = name.to_string_lossy().chars().take(64).collect();
-            let words = format!("keep the attribute {shown:?}: {errno}");
-            io::Error::new(io::Error::from(errno).kind(), words)
-        })?;
+        set(&copy, name, &kept)?;
     }
     Ok(())
 }
 
+/// Gives a file an attribute.
+///
+/// # Errors
+/// The kernel's, with the attribute's name.
+pub(crate) fn set(file: impl AsFd, name: &CStr, value: &[u8]) -> io::Result<()> {
+    fsetxattr(file, name, value, XattrFlags::empty()).map_err(|errno| {
+        let shown: String = name.to_string_lossy().chars().take(64).collect();
+        let words = format!("keep the attribute {shown:?}: {errno}");
+        io::Error::new(io::Error::from(errno).kind(), words)
+    })
+}
+
 /// An attribute's value, unless it is gone again.
-fn value(source: impl AsFd, name: &CStr) -> io::Result<Option<Vec<u8>>> {
+///
+/// # Errors
+/// The kernel's, unchanged.
+pub(crate) fn value(source: impl AsFd, name: &CStr) -> io::Result<Option<Vec<u8>>> {
     let mut value = Vec::with_capacity(BYTES_MAX);
     match fgetxattr(source, name, spare_capacity(&mut value)) {
         Ok(_) => Ok(Some(value)),
@@ -216,14 +244,14 @@ fn fate(name: &[u8], ids: Ids) -> Fate {
         _ if name.starts_with(ACCESS_LIST) => Fate::Shift,
         // File capabilities do nothing in a sandbox but what its own programs make of them; on the
         // host they would.
-        _ if name == CAPABILITY && ids.from == ids.to => Fate::Keep,
+        _ if name == CAPABILITY && ids.is_none() => Fate::Keep,
         _ => Fate::Leave,
     }
 }
 
-/// An access list with the ids of the sandbox.
+/// An access list with other ids.
 // BOUNDARY: sandbox → host. Test: access_lists_name_the_ids_of_the_sandbox
-fn shifted(mut list: Vec<u8>, ids: Ids) -> Vec<u8> {
+pub(crate) fn shifted(mut list: Vec<u8>, shift: impl Fn(u32) -> u32) -> Vec<u8> {
     let Some(entries) = list.strip_prefix(&ACL_VERSION) else {
         return list;
     };
@@ -234,7 +262,7 @@ fn shifted(mut list: Vec<u8>, ids: Ids) -> Vec<u8> {
         };
         let tag = u16::from_le_bytes([*tag_low, *tag_high]);
         if let (ACL_USER | ACL_GROUP, Ok(bytes)) = (tag, <[u8; 4]>::try_from(&*id)) {
-            id.copy_from_slice(&ids.of(u32::from_le_bytes(bytes)).to_le_bytes());
+            id.copy_from_slice(&shift(u32::from_le_bytes(bytes)).to_le_bytes());
         }
     }
     list
@@ -254,14 +282,11 @@ mod tests {
             let entries = [entry(1, u32::MAX), entry(2, ids[0]), entry(8, ids[1])];
             [&ACL_VERSION[..], &entries.concat(), &entry(2, ids[2])].concat()
         };
-        let ids = Ids {
-            from: 1_000_000_000,
-            to: 0,
-        };
+        let shifted = |list| shifted(list, |id| inner(id, 1_000_000_000));
         let outside = list([1_000_000_007, 1_000_000_000, 12]);
-        assert_eq!(shifted(outside, ids), list([7, 0, NOBODY]));
+        assert_eq!(shifted(outside), list([7, 0, NOBODY]));
         for odd in [vec![], vec![2, 0], vec![2, 0, 0, 0, 2], vec![9; 12]] {
-            assert_eq!(shifted(odd.clone(), ids), odd);
+            assert_eq!(shifted(odd.clone()), odd);
         }
     }
 

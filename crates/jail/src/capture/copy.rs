@@ -2,20 +2,17 @@
 
 use std::ffi::{CStr, OsStr};
 use std::io;
-use std::ops::Range;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::attributes::{self, Ids};
 use super::pass::{Pass, Tally};
+use crate::content::{self, PIECE_BYTES};
 use crate::tree;
-
-/// What is read and written at a time, in bytes.
-const PIECE_BYTES: usize = 1 << 20;
 
 /// What copies.
 #[derive(Debug)]
@@ -123,61 +120,20 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// Copies what a file holds, without its holes, up to the size that it had.
+    /// Copies what a file holds, up to the size that it had.
     fn content(&mut self, source: &OwnedFd, copy: &OwnedFd, found: &Stat) -> io::Result<()> {
-        let size = found.st_size as u64;
-        let has_holes = (found.st_blocks as u64).saturating_mul(512) < size;
-        if !has_holes {
-            return self.stretch(source, copy, 0..size);
-        }
-        if self.pass.is_last {
+        if self.pass.is_last && content::has_holes(found) {
             // While blocks are being found for what was written, a file system may take it for a
             // hole. Nothing writes any more, so this ends that.
             rustix::fs::fdatasync(source)?;
         }
-        let mut end = 0;
-        while end < size {
-            let start = match rustix::fs::seek(source, SeekFrom::Data(end)) {
-                Ok(start) if start < size => start,
-                Ok(_) | Err(Errno::NXIO) => break,
-                Err(errno) => return Err(errno.into()),
-            };
-            end = rustix::fs::seek(source, SeekFrom::Hole(start))?.min(size);
-            self.stretch(source, copy, start..end)?;
-        }
-        Ok(rustix::fs::ftruncate(copy, size)?)
+        let (pass, tally) = (&self.pass, &mut self.tally);
+        // One that became shorter is seen by the next walk.
+        content::copy(source, copy, found, &mut self.piece, &mut |bytes| {
+            pass.check_time()?;
+            tally.add(bytes)
+        })
     }
-
-    /// Copies a part of a file without holes. One that became shorter is seen by the next walk.
-    fn stretch(&mut self, source: &OwnedFd, copy: &OwnedFd, part: Range<u64>) -> io::Result<()> {
-        let mut at = part.start;
-        while at < part.end {
-            self.pass.check_time()?;
-            let most = ((part.end - at) as usize).min(PIECE_BYTES);
-            let piece = self.piece.get_mut(..most).unwrap_or_default();
-            let got = rustix::io::pread(source, piece, at)?;
-            if got == 0 {
-                break;
-            }
-            self.tally.add(got as u64)?;
-            write_all(copy, self.piece.get(..got).unwrap_or_default(), at)?;
-            at += got as u64;
-        }
-        Ok(())
-    }
-}
-
-fn write_all(copy: impl AsFd, mut bytes: &[u8], mut at: u64) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match rustix::io::pwrite(&copy, bytes, at)? {
-            0 => return Err(io::ErrorKind::WriteZero.into()),
-            written => {
-                bytes = bytes.get(written..).unwrap_or_default();
-                at += written as u64;
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Makes an entry in the place of whatever has its name.
