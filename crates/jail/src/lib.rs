@@ -11,6 +11,7 @@ pub mod cgroup;
 pub mod child;
 mod content;
 pub mod devices;
+pub mod diff;
 pub mod disk;
 pub mod enter;
 mod faults;
