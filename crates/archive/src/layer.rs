@@ -10,11 +10,13 @@ mod attributes;
 mod head;
 mod marks;
 mod pack;
+mod pick;
 mod place;
 mod seen;
 
 pub use apply::Applied;
 pub use pack::pack;
+pub use pick::Picker;
 
 /// How much a layer, or all that is unpacked into one tree, may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +25,17 @@ pub struct LayerLimits {
     pub entries_max: u64,
     /// Most bytes of content, without holes.
     pub bytes_max: u64,
+}
+
+/// How the ids of a tree become those of the archive.
+#[derive(Debug, Clone, Copy)]
+pub struct Shift {
+    /// What both are given as well: the id of the tree's root user.
+    pub base: u32,
+    /// The id for an owner.
+    pub id: fn(u32, u32) -> u32,
+    /// An access list with those ids.
+    pub list: fn(Vec<u8>, u32) -> Vec<u8>,
 }
 
 /// What went.

@@ -18,7 +18,7 @@ mod walk;
 use serde::{Deserialize, Serialize};
 
 pub use attributes::Ids;
-pub(crate) use attributes::inherit;
+pub(crate) use attributes::{inherit, inner, shifted};
 pub(crate) use pass::Moment;
 pub(crate) use process::tell;
 pub use process::{Given, Process, Told, doom, is_there, leftovers};

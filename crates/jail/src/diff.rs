@@ -13,6 +13,7 @@ mod content;
 mod entry;
 mod names;
 mod spelling;
+mod tar;
 mod unified;
 mod walk;
 
@@ -24,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use budget::{Budget, Stop};
 pub use change::{Change, Kind, Part, Seen, TextCut, Type};
 pub use spelling::Name;
+pub use tar::tar_of_changes;
 use walk::Walker;
 
 /// How much is looked at and told.

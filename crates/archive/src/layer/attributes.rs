@@ -11,6 +11,8 @@ use super::marks::{self, Fate};
 
 /// Linux keeps neither longer lists nor longer values.
 const BYTES_MAX: usize = 64 * 1024;
+/// Lists of who may access a file name users by their numbers.
+pub(super) const LISTS: &[u8] = b"system.posix_acl_";
 /// The list that whatever is made in a directory begins with.
 const DEFAULT_LIST: &[u8] = b"system.posix_acl_default";
 

@@ -27,6 +27,20 @@ pub(super) struct Head<'a> {
     pub(super) attributes: &'a [(Vec<u8>, Vec<u8>)],
 }
 
+impl<'a> Head<'a> {
+    pub(super) fn of(kind: EntryType, name: &'a [u8], found: &'a Stat) -> Self {
+        Self {
+            kind,
+            name,
+            link: b"",
+            found: Some(found),
+            stored: 0,
+            sparse: None,
+            attributes: &[],
+        }
+    }
+}
+
 impl Head<'_> {
     pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let records = self.records();

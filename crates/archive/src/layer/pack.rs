@@ -14,7 +14,7 @@ use tar::EntryType;
 use super::attributes::{self, Told};
 use super::head::{Head, fill};
 use super::marks::{GONE, OPAQUE};
-use super::{DEPTH_MAX, LayerLimits, LayerReport};
+use super::{DEPTH_MAX, LayerLimits, LayerReport, Shift};
 use crate::frames::BLOCK;
 use crate::pack::{DIRECTORY, FILE};
 use crate::{BLOCK_BYTES, PackError, shown, sparse};
@@ -31,9 +31,10 @@ struct Level {
     name_bytes: usize,
 }
 
-struct Packer<W> {
+pub(super) struct Packer<W> {
     out: W,
     limits: LayerLimits,
+    shift: Option<Shift>,
     report: LayerReport,
     /// The first name of each file of several.
     links: HashMap<(u64, u64), Vec<u8>>,
@@ -51,21 +52,30 @@ pub fn pack(
     out: impl Write,
     limits: LayerLimits,
 ) -> Result<LayerReport, PackError> {
-    let mut packer = Packer {
-        out,
-        limits,
-        report: LayerReport::default(),
-        links: HashMap::new(),
-        link_bytes: 0,
-        block: vec![0; BLOCK_BYTES],
-    };
+    let mut packer = Packer::new(out, limits, None);
     packer.tree(layer)?;
-    packer.out.write_all(&[0; 2 * BLOCK])?;
-    packer.out.flush()?;
-    Ok(packer.report)
+    packer.finish()
 }
 
 impl<W: Write> Packer<W> {
+    pub(super) fn new(out: W, limits: LayerLimits, shift: Option<Shift>) -> Self {
+        Self {
+            out,
+            limits,
+            shift,
+            report: LayerReport::default(),
+            links: HashMap::new(),
+            link_bytes: 0,
+            block: vec![0; BLOCK_BYTES],
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Result<LayerReport, PackError> {
+        self.out.write_all(&[0; 2 * BLOCK])?;
+        self.out.flush()?;
+        Ok(self.report)
+    }
+
     fn tree(&mut self, layer: impl AsFd) -> Result<(), PackError> {
         let root = openat(layer, c".", DIRECTORY, Mode::empty()).map_err(unread(b"./"))?;
         let mut name = Vec::new();
@@ -81,22 +91,23 @@ impl<W: Write> Packer<W> {
                 if levels.len() >= DEPTH_MAX {
                     return Err(refused(&name, "it lies too deep"));
                 }
-                levels.push(below);
+                levels.push(level(below, name.len()).map_err(unread(&name))?);
             }
         }
         Ok(())
     }
 
-    /// Packs one entry; a directory is gone through next.
-    fn entry(
+    /// Packs one entry, and opens it if it is a directory. Its name is put behind the one above it.
+    pub(super) fn entry(
         &mut self,
         here: &OwnedFd,
         own: &CStr,
         name: &mut Vec<u8>,
-    ) -> Result<Option<Level>, PackError> {
+    ) -> Result<Option<OwnedFd>, PackError> {
         let above = name.len();
         name.extend_from_slice(own.to_bytes());
         let found = statat(here, own, AtFlags::SYMLINK_NOFOLLOW).map_err(unread(name))?;
+        let found = self.shifted(found);
         let kind = FileType::from_raw_mode(found.st_mode);
         if kind == FileType::CharacterDevice && found.st_rdev == 0 {
             self.gone(name, above)?;
@@ -111,7 +122,7 @@ impl<W: Write> Packer<W> {
                 let folder = openat(here, own, DIRECTORY, Mode::empty()).map_err(unread(name))?;
                 name.push(b'/');
                 self.folder(&folder, name, name)?;
-                return level(folder, name.len()).map(Some).map_err(unread(name));
+                return Ok(Some(folder));
             }
             FileType::RegularFile => {
                 let file = openat(here, own, FILE, Mode::empty()).map_err(unread(name))?;
@@ -128,9 +139,14 @@ impl<W: Write> Packer<W> {
         Ok(None)
     }
 
-    fn folder(&mut self, folder: &OwnedFd, name: &[u8], above: &[u8]) -> Result<(), PackError> {
-        let found = fstat(folder).map_err(unread(name))?;
-        let told = attributes::read(folder).map_err(unread(name))?;
+    pub(super) fn folder(
+        &mut self,
+        folder: &OwnedFd,
+        name: &[u8],
+        above: &[u8],
+    ) -> Result<(), PackError> {
+        let found = self.shifted(fstat(folder).map_err(unread(name))?);
+        let told = self.attributes(folder).map_err(unread(name))?;
         if told.is_part {
             return Err(refused(name, PART));
         }
@@ -145,7 +161,7 @@ impl<W: Write> Packer<W> {
     }
 
     fn file(&mut self, file: &File, name: &[u8], above: usize) -> Result<(), PackError> {
-        let found = fstat(file).map_err(unread(name))?;
+        let found = self.shifted(fstat(file).map_err(unread(name))?);
         if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
             return Err(refused(name, "it is no longer a file"));
         }
@@ -154,7 +170,7 @@ impl<W: Write> Packer<W> {
             is_whiteout,
             is_part,
             ..
-        } = attributes::read(file).map_err(unread(name))?;
+        } = self.attributes(file).map_err(unread(name))?;
         if is_part {
             return Err(refused(name, PART));
         }
@@ -215,8 +231,20 @@ impl<W: Write> Packer<W> {
         Ok(fill(&mut self.out, written)?)
     }
 
+    fn shifted(&self, found: Stat) -> Stat {
+        self.shift.map_or(found, |shift| shift.owner(found))
+    }
+
+    fn attributes(&self, file: impl AsFd) -> Result<Told, Errno> {
+        let told = attributes::read(file)?;
+        Ok(match self.shift {
+            Some(shift) => shift.lists(told),
+            None => told,
+        })
+    }
+
     /// Says that a name is gone.
-    fn gone(&mut self, name: &[u8], above: usize) -> Result<(), PackError> {
+    pub(super) fn gone(&mut self, name: &[u8], above: usize) -> Result<(), PackError> {
         let (above, own) = name.split_at(above.min(name.len()));
         if own.starts_with(GONE) {
             return Err(refused(
@@ -270,20 +298,6 @@ impl<W: Write> Packer<W> {
 }
 
 const PART: &str = "the layer holds only a part of it";
-
-impl<'a> Head<'a> {
-    fn of(kind: EntryType, name: &'a [u8], found: &'a Stat) -> Self {
-        Self {
-            kind,
-            name,
-            link: b"",
-            found: Some(found),
-            stored: 0,
-            sparse: None,
-            attributes: &[],
-        }
-    }
-}
 
 fn level(folder: OwnedFd, name_bytes: usize) -> Result<Level, Errno> {
     let mut names = Vec::new();

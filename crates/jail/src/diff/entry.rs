@@ -13,12 +13,10 @@ use super::budget::{Budget, Stop};
 use super::change::{Part, Seen};
 use super::content::{Reader, Text};
 use super::spelling::Name;
-use crate::ids::RANGE;
+use crate::capture;
 
 /// Linux keeps neither longer lists nor longer values of attributes.
 const ATTRIBUTES_BYTES_MAX: usize = 64 * 1024;
-/// Who owns what belongs to nobody of the sandbox.
-const NOBODY: u32 = 65_534;
 
 pub(super) const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
@@ -196,11 +194,10 @@ pub(super) fn content(
 
 /// The id inside of somebody outside.
 fn inner(id: u32, base: u32) -> u32 {
-    if base == 0 {
-        return id;
+    match base {
+        0 => id,
+        base => capture::inner(id, base),
     }
-    let inner = id.checked_sub(base).filter(|inner| *inner < RANGE);
-    inner.unwrap_or(NOBODY)
 }
 
 /// Whether two files have other attributes. One value of each is held at a time.

@@ -1,6 +1,7 @@
 mod cases;
 mod hostile;
 mod property;
+mod tars;
 
 use std::fs;
 use std::os::fd::AsFd;

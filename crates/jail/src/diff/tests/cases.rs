@@ -348,22 +348,31 @@ fn texts_are_told_and_other_content_is_named() {
 #[test]
 fn large_files_are_compared_by_pieces_and_holes_are_not_read() {
     let place = one(&[], &[]);
-    let write = |view: PathBuf, holes: u64, content: &[u8]| {
+    let write = |view: PathBuf, parts: &[(u64, &[u8])]| {
         use std::os::unix::fs::FileExt;
         let file = fs::File::create(view.join("f")).unwrap();
         file.set_len(1 << 33).unwrap();
-        file.write_all_at(content, holes).unwrap();
+        for (at, content) in parts {
+            file.write_all_at(content, *at).unwrap();
+        }
     };
     let content = vec![b'x'; 700_000];
     let mut other = content.clone();
     other[699_999] = b'y';
-    for (new_at, new, expected) in [
-        (5 << 30, &content, vec![]),
-        (5 << 30, &other, vec!["changed /f content"]),
-        ((5 << 30) + 4096, &content, vec!["changed /f content"]),
+    const AT: u64 = 5 << 30;
+    let whole = (AT, &content[..]);
+    let changed = &["changed /f content"][..];
+    for (old, new, expected) in [
+        (&[whole][..], &[whole][..], &[][..]),
+        (&[whole], &[(1, &[0; 9000]), whole], &[]),
+        (&[whole], &[(AT, &other)], changed),
+        (&[whole], &[(AT + 4096, &content)], changed),
+        (&[whole], &[(1, b"x"), whole], changed),
+        (&[(1, b"x"), whole], &[whole], changed),
+        (&[whole, (AT + AT / 4, b"x")], &[whole], changed),
     ] {
-        write(place.old(), 5 << 30, &content);
-        write(place.new_view(), new_at, new);
+        write(place.old(), old);
+        write(place.new_view(), new);
         let (found, summary) = place.compare(&Limits::default());
         assert_eq!(lines(&found), expected);
         assert!(summary.read_bytes < 4 << 20, "{}", summary.read_bytes);
