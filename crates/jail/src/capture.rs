@@ -39,6 +39,9 @@ pub enum Work {
     Copy(Order),
     /// Remove what is unfinished or doomed of one snapshot.
     Remove(String),
+    /// Merge layers into one of this number, whose root is this host id, on the disk that takes the
+    /// place of the shelf.
+    Merge(u32, u32),
     /// Remove layers of the disk that takes the place of the shelf, by their numbers.
     Discard(Vec<u32>),
     /// Pack a layer.

@@ -18,6 +18,7 @@ use super::stand::Stand;
 use super::transfer::{self, Outcome};
 use super::{Captured, Copying, DOOMED, LAYER, Order, UNFINISHED, Work};
 use crate::faults::told;
+use crate::merge::{self, Limits, Merged, Source};
 use crate::seal::{Holder, Sealed};
 use crate::sys::{self, Cloned};
 use crate::{blank, disk, frames, tree};
@@ -34,6 +35,8 @@ const MEMORY_BYTES_MAX: u64 = 512 << 20;
 const LIVE_PASSES_MAX: u32 = 4;
 /// After a walk that took no longer, in nanoseconds, another one would find as much.
 const SHORT_PASS_NS: i64 = 50_000_000;
+/// What a sandbox wrote since a layer was sealed, while it is merged with that.
+const TOP: &str = "top";
 /// The folder with one name for each file of several.
 const LINKS: &str = "links";
 
@@ -82,6 +85,8 @@ pub struct Given<'a> {
     pub events: Option<BorrowedFd<'a>>,
     /// The connection of whoever sends or gets archives.
     pub connection: Option<BorrowedFd<'a>>,
+    /// Sealed layers below the one to copy, or those to merge, top first.
+    pub stack: &'a [Source],
 }
 
 impl Process {
@@ -163,6 +168,7 @@ fn confine(work: &Work, channel: &OwnedFd, given: &Given<'_>) -> io::Result<()> 
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     let name = match work {
         Work::Copy(_) => c"barchan-copy",
+        Work::Merge(..) => c"barchan-merge",
         Work::Remove(_) | Work::Discard(_) => c"barchan-remove",
         Work::Pack => c"barchan-pack",
         Work::Unpack(_) => c"barchan-unpack",
@@ -175,6 +181,7 @@ fn confine(work: &Work, channel: &OwnedFd, given: &Given<'_>) -> io::Result<()> 
         given.connection,
     ];
     let fds = fds.iter().flatten().map(AsRawFd::as_raw_fd);
+    let fds = fds.chain(given.stack.iter().map(|it| it.folder.as_raw_fd()));
     let kept: Vec<_> = [0, 1, 2, channel.as_raw_fd()]
         .into_iter()
         .chain(fds)
@@ -191,6 +198,8 @@ fn confine(work: &Work, channel: &OwnedFd, given: &Given<'_>) -> io::Result<()> 
     rustix::thread::set_no_new_privs(true)?;
     let kept = match work {
         Work::Pack => CapabilitySet::DAC_READ_SEARCH,
+        // File capabilities and devices stay what they are on a sandbox's own disk.
+        Work::Merge(..) => KEPT | CapabilitySet::SETFCAP | CapabilitySet::MKNOD,
         _ => KEPT,
     };
     let sets = CapabilitySets {
@@ -215,6 +224,7 @@ fn work_on(work: &Work, given: &Given<'_>, channel: &OwnedFd) -> io::Result<Told
             }
             Ok(Told::Removed)
         }
+        (Work::Merge(number, base), _) => merge_beside(*number, *base, given).map(Told::Copied),
         (Work::Discard(numbers), _) => {
             let disk = given.shelf.try_clone_to_owned()?;
             for number in numbers {
@@ -277,7 +287,12 @@ fn copy(
 ) -> io::Result<Captured> {
     let unfinished = format!("{}{UNFINISHED}", order.snapshot);
     let place = folder(given.shelf, &unfinished)?;
-    let captured = order.copying.copy(layer, &place, given.events, channel)?;
+    let mut captured = order.copying.copy(layer, &place, given.events, channel)?;
+    if !given.stack.is_empty() {
+        let merged = merge_below(order, &place, given.stack, captured)?;
+        captured.bytes += merged.bytes;
+        captured.entries = merged.entries;
+    }
     rustix::fs::syncfs(&place)?;
     rustix::fs::renameat(
         given.shelf,
@@ -287,6 +302,58 @@ fn copy(
     )?;
     rustix::fs::fsync(given.shelf)?;
     Ok(captured)
+}
+
+/// Merges the sealed layers of a sandbox below the copy of what it wrote since: a snapshot is one
+/// layer.
+fn merge_below(
+    order: &Order,
+    place: &OwnedFd,
+    stack: &[Source],
+    copied: Captured,
+) -> io::Result<Merged> {
+    rustix::fs::renameat(place, LAYER, place, TOP)?;
+    let top = rustix::fs::openat(place, TOP, FOLDER, Mode::empty())?;
+    let mut all = vec![Source {
+        folder: top,
+        base: order.copying.ids.to,
+    }];
+    for source in stack {
+        all.push(Source {
+            folder: source.folder.try_clone()?,
+            base: source.base,
+        });
+    }
+    let limits = Limits {
+        entries_max: order.copying.entries_max,
+        bytes_max: order.copying.bytes_max.saturating_sub(copied.bytes),
+    };
+    let into = folder(place, LAYER)?;
+    let merged = merge::merge(&all, into.as_fd(), order.copying.ids.to, &limits)?;
+    tree::remove(place, Path::new(TOP))?;
+    Ok(merged)
+}
+
+/// Merges layers of a disk into one beside them.
+fn merge_beside(number: u32, base: u32, given: &Given<'_>) -> io::Result<Captured> {
+    let disk = given.shelf.try_clone_to_owned()?;
+    disk::clear_number(&disk, number)?;
+    let name = disk::unfinished(number);
+    let place = folder(&disk, &name)?;
+    let into = folder(&place, LAYER)?;
+    let limits = Limits {
+        entries_max: u64::MAX,
+        bytes_max: u64::MAX,
+    };
+    let merged = merge::merge(given.stack, into.as_fd(), base, &limits)?;
+    rustix::fs::renameat(&place, LAYER, &disk, disk::upper(number))?;
+    rustix::fs::unlinkat(&disk, name, AtFlags::REMOVEDIR)?;
+    let (bytes, entries) = (merged.bytes, merged.entries);
+    Ok(Captured {
+        bytes,
+        entries,
+        still_us: 0,
+    })
 }
 
 impl Copying {

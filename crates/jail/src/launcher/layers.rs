@@ -4,6 +4,7 @@
 //! have it: its own sandbox, or those that were made of it. So a disk may outlive its sandbox.
 
 mod disks;
+mod flatten;
 mod sealing;
 mod undo;
 
@@ -16,6 +17,7 @@ use crate::proto::{Answer, Failure, FailureKind, ForgetOrder, SealedLayer};
 use crate::spec::Origin;
 
 pub(super) use disks::{Disks, Layer};
+pub(super) use flatten::Flattening;
 pub(super) use sealing::Sealing;
 pub(super) use undo::Undo;
 
@@ -34,6 +36,8 @@ pub(super) struct Files {
     pub(super) upper: Option<Rc<Layer>>,
     /// Its layers, oldest first.
     history: Vec<Entry>,
+    /// Whether its layers are being merged.
+    is_flattened: bool,
     /// The number of the layer that it goes on from.
     at: u32,
     /// The highest number that was given to a layer.
@@ -56,6 +60,11 @@ impl Files {
             lower: job.lower.clone(),
             ..Self::default()
         }
+    }
+
+    /// The sealed layers below the one that it writes to, top first.
+    pub(super) fn lower(&self) -> &[Rc<Layer>] {
+        &self.lower
     }
 
     /// Goes on, at a layer, with the history of the same sandbox's life before.

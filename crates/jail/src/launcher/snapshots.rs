@@ -16,7 +16,7 @@ use std::os::unix::fs::DirBuilderExt;
 use rustix::fs::{Mode, OFlags};
 
 use super::create::Caller;
-use super::layers::Sealing;
+use super::layers::{Flattening, Sealing};
 use super::slot::{Stage, Tenant};
 use super::{Launcher, token, watch};
 use crate::capture::{self, Copying, Given, Ids, Order, Process, Told, Work};
@@ -60,6 +60,8 @@ pub(super) enum Task {
     Remove,
     /// Seal a layer.
     Seal(Box<Sealing>),
+    /// Merge layers into one.
+    Flatten(Box<Flattening>),
     /// Remove layers of these numbers.
     Discard(Vec<u32>),
     Pack,
@@ -112,6 +114,7 @@ impl Launcher {
                          for a moment";
             Failure::new(FailureKind::Unsupported, words)
         })?;
+        let stack = self.disks.sources(tenant.files.lower()).map_err(start)?;
         let Some(layer) = &tenant.layer else {
             let words = "its writable layer is out of reach";
             return Err(Failure::new(FailureKind::Unsupported, words));
@@ -134,6 +137,7 @@ impl Launcher {
             layer: Some(layer.as_fd()),
             events: Some(events.as_fd()),
             connection: None,
+            stack: &stack,
         };
         let process = Process::start(&work, &given).map_err(start)?;
         tenant.is_copied = true;
@@ -248,6 +252,7 @@ impl Launcher {
                 return self.sealing_ended(*sealing, last);
             }
             Task::Discard(numbers) => return self.discarding_ended(numbers, worker.ended),
+            Task::Flatten(flattening) => return self.flattening_ended(*flattening, worker.ended),
             Task::Unpack(snapshot) => {
                 return self.unpacking_ended(snapshot, worker.ended.as_ref());
             }
@@ -327,7 +332,9 @@ impl Snapshots {
         self.at_work.values().find(|worker| match &worker.task {
             Task::Copy { order, .. } => order.snapshot == wanted,
             Task::Unpack(snapshot) => snapshot == wanted,
-            Task::Remove | Task::Pack | Task::Seal(_) | Task::Discard(_) => false,
+            Task::Remove | Task::Pack | Task::Seal(_) | Task::Discard(_) | Task::Flatten(_) => {
+                false
+            }
         })
     }
 }

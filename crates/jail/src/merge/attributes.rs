@@ -43,6 +43,8 @@ pub(super) fn give(
         let kept = match fate(name.to_bytes()) {
             Fate::Keep => value(&source, name)?,
             Fate::Shift => value(&source, name)?.map(|list| shifted(list, |id| shift.of(id))),
+            // On the host's own files they would be everybody's.
+            Fate::Capabilities if shift.to == 0 && !shift.is_none() => None,
             Fate::Capabilities => match value(&source, name) {
                 // They are those of a root that is nobody here.
                 Err(error) if Errno::from_io_error(&error) == Some(Errno::OVERFLOW) => None,

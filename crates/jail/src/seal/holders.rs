@@ -139,8 +139,10 @@ pub(super) fn find(init: &Init, list: BorrowedFd<'_>) -> io::Result<Users> {
     Ok(users)
 }
 
+/// Whether a process or thread has just ended. To who may look at all, the kernel refuses the links
+/// of those alone.
 fn is_gone(error: &io::Error) -> bool {
-    let gone = [Errno::NOENT, Errno::SRCH];
+    let gone = [Errno::NOENT, Errno::SRCH, Errno::ACCESS];
     Errno::from_io_error(error).is_some_and(|errno| gone.contains(&errno))
 }
 

@@ -32,6 +32,7 @@ fn copied(channel: &OwnedFd) -> (io::Result<Captured>, bool) {
         layer: None,
         events: Some(events.as_fd()),
         connection: None,
+        stack: &[],
     };
     let done = copy(&order, &layer, &given, channel);
     let is_there = at("shelf/one/layer/file").exists() && !at("shelf/one/links").exists();

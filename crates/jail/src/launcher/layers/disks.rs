@@ -16,6 +16,7 @@ use crate::ids::Map;
 use crate::launcher::Launcher;
 use crate::launcher::slot::Slot;
 use crate::launcher::snapshots::Task;
+use crate::merge::Source;
 use crate::mounts;
 
 /// A layer on a disk, sealed or written to. Whoever has one keeps it there.
@@ -30,6 +31,16 @@ pub(in super::super) struct Layer {
 }
 
 impl Layer {
+    /// Host id of the root whose files they are.
+    pub(super) fn base(&self) -> u32 {
+        self.base
+    }
+
+    /// Whether both lie on one disk.
+    pub(super) fn is_beside(&self, other: &Self) -> bool {
+        self.disk == other.disk
+    }
+
     /// Its number on its disk.
     pub(in super::super) fn number(&self) -> u32 {
         self.number
@@ -191,6 +202,23 @@ impl Disks {
         capture::inherit(self.open(sealed)?, upper, ids)
     }
 
+    /// Layers as they are merged, top first.
+    pub(in super::super) fn sources(&self, layers: &[Rc<Layer>]) -> io::Result<Vec<Source>> {
+        let source = |layer: &Rc<Layer>| {
+            Ok(Source {
+                folder: self.open(layer)?,
+                base: layer.base,
+            })
+        };
+        layers.iter().map(source).collect()
+    }
+
+    /// The folder of the disk that a layer lies on.
+    pub(super) fn folder(&self, layer: &Layer) -> io::Result<BorrowedFd<'_>> {
+        let disk = self.all.get(&layer.disk).ok_or(io::ErrorKind::NotFound)?;
+        Ok(disk.folder.as_fd())
+    }
+
     /// Where layers hang for a root with this host id, beside a disk of its own.
     pub(in super::super) fn lowers(
         &self,
@@ -298,6 +326,7 @@ fn start_discarding(folder: BorrowedFd<'_>, doomed: &[u32]) -> io::Result<Proces
         layer: None,
         events: None,
         connection: None,
+        stack: &[],
     };
     Process::start(&Work::Discard(doomed.to_vec()), &given)
 }

@@ -220,6 +220,7 @@ impl Launcher {
         if sealed.how == How::Exchanged {
             tenant.files.lower.clone_from(&stack);
         }
+        let mounted: Vec<_> = stack.iter().chain(&tenant.files.upper).cloned().collect();
         let told = SealedLayer {
             number: 0,
             parent: 0,
@@ -229,6 +230,13 @@ impl Launcher {
             entries: grown.entries,
             note: asked.note,
         };
-        Answer::Layer(Box::new(tenant.files.add(told, stack)))
+        let told = tenant.files.add(told, stack);
+        let number = self.by_id.get(&asked.sandbox);
+        let slot = number.and_then(|number| self.slots.get_mut(number));
+        if let (How::Exchanged, Some(slot)) = (sealed.how, slot) {
+            slot.layers = mounted;
+        }
+        self.flatten(&asked.sandbox);
+        Answer::Layer(Box::new(told))
     }
 }

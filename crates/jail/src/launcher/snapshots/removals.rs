@@ -108,6 +108,7 @@ impl Launcher {
             layer: None,
             events: None,
             connection: None,
+            stack: &[],
         };
         let process = Process::start(&Work::Remove(snapshot), &given)?;
         self.employ(process, Task::Remove)

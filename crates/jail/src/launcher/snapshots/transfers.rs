@@ -72,6 +72,7 @@ impl Launcher {
             layer: layer.map(AsFd::as_fd),
             events: None,
             connection: Some(connection.as_fd()),
+            stack: &[],
         };
         // From here on the end of the connection tells of what fails.
         let begun = Process::start(work, &given).and_then(|process| self.employ(process, task));

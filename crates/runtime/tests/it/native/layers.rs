@@ -118,3 +118,59 @@ async fn who_stands_in_a_folder_is_moved_with_it() {
     );
     world.native.delete(&id).await.unwrap();
 }
+
+/// One who makes a file in each round, takes away an older one, and keeps a few.
+const CHURNS: &str = "mkdir -p /d/e; cd /; n=0; while :; do n=$((n + 1)); echo $n > /d/e/$n; \
+    ln /d/e/$n /d/link$n; [ $((n % 7)) = 0 ] || rm -f /d/e/$((n - 2)) /d/link$((n - 2)); \
+    [ $((n % 9)) = 0 ] && rm -rf /d/e && mkdir /d/e; echo $n > /d/last; echo \"round $n.\"; \
+    sleep 0.02; done";
+
+/// What lies in the folder of [`CHURNS`].
+const LISTS: &str = "cd /d && find . | sort && cat last && cat e/* link* 2>/dev/null";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_layers_become_one_and_mean_the_same() {
+    let world = World::new().await;
+    if !is_able(&world) {
+        return;
+    }
+    let plan = plan("host", &["/bin/sh", "-c", CHURNS], Limits::default());
+    let id = plan.id.clone();
+    world.native.create(plan).await.unwrap();
+    world.told(&id, "round 1.").await;
+    let mut exchanged = 0;
+    let mut seen = Vec::new();
+    while exchanged < 70 {
+        let layer = world.seal(&id).await;
+        exchanged += u32::from(!layer.is_copied);
+        if exchanged == 20 || exchanged == 69 {
+            seen.push((layer.number, world.forked(&id, layer.number, LISTS).await));
+        }
+    }
+    // What a layer means does not depend on how many there are by now.
+    for (layer, expected) in &seen {
+        assert_eq!(world.forked(&id, *layer, LISTS).await, *expected, "{layer}");
+    }
+    let last = world.seal(&id).await.number;
+    let expected = world.forked(&id, last, LISTS).await;
+    assert!(expected.contains("last"), "{expected}");
+    let stacked = "head -1 /proc/mounts | tr :, '\\n\\n' | grep -c '^lowerdir\\|^d0'";
+    let stacked = world.forked(&id, last, stacked).await;
+    assert!(
+        stacked.parse::<u32>().unwrap() < 60,
+        "{stacked} of {exchanged}"
+    );
+    let all: Vec<u32> = (1..last).collect();
+    world.native.forget_layers(&id, &all).await.unwrap();
+    assert_eq!(world.native.layers(&id).await.unwrap().len(), 1);
+    assert_eq!(world.forked(&id, last, LISTS).await, expected);
+    let snapshot = world.save(&id).await;
+    let restored = world
+        .restored(&snapshot, "cat /d/last; ls /d | head -3")
+        .await;
+    assert!(
+        restored.contains("last") || restored.contains("link"),
+        "{restored}"
+    );
+    world.native.delete(&id).await.unwrap();
+}

@@ -74,7 +74,7 @@ impl World {
         }
     }
 
-    async fn save(&self, sandbox: &SandboxId) -> SnapshotId {
+    pub(super) async fn save(&self, sandbox: &SandboxId) -> SnapshotId {
         self.try_save(sandbox).await.unwrap().0
     }
 
@@ -85,7 +85,7 @@ impl World {
     }
 
     /// What a sandbox made of a snapshot prints and is gone.
-    async fn restored(&self, from: &SnapshotId, script: &str) -> String {
+    pub(super) async fn restored(&self, from: &SnapshotId, script: &str) -> String {
         let plan = plan("", &["/bin/sh", "-c", script], Limits::default());
         let plan = Plan {
             snapshot: Some(from.clone()),
