@@ -1,6 +1,7 @@
 //! The command line: every command with its flags.
 
 mod access;
+mod layers;
 mod snapshot;
 
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use clap::{Args as Flags, Parser, Subcommand};
 use crate::parse;
 pub(crate) use access::{Audit, Key, NewKey as NewKeyFlags, Tenant, Terms};
 
+pub(crate) use layers::Layers;
 pub(crate) use snapshot::Snapshot;
 
 /// Sandboxes for AI agents: start in milliseconds, run anything, throw away.
@@ -83,6 +85,9 @@ pub(crate) enum Command {
     Tenant(Tenant),
     /// Tell who changed what on this host's server, and who was refused
     Audit(Audit),
+    /// Seal what sandboxes write, go back to it, and make others of it
+    #[command(subcommand)]
+    Layers(Layers),
     /// Save running sandboxes, show and remove what was saved
     #[command(subcommand)]
     Snapshot(Snapshot),

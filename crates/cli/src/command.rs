@@ -11,6 +11,7 @@ mod image;
 mod init_config;
 mod key;
 mod kill;
+mod layers;
 mod list;
 mod run;
 mod serve;
@@ -56,6 +57,7 @@ pub(crate) async fn run(args: Args, output: &Output) -> ExitCode {
         Command::Tenant(flags) => ok(tenant::run(global, flags, output).await),
         Command::Audit(flags) => ok(audit::run(global, &flags, output).await),
         Command::Snapshot(flags) => snapshot::run(global, flags, output).await,
+        Command::Layers(flags) => layers::run(global, flags, output).await,
         Command::Doctor => doctor::run(output),
         Command::Serve(flags) => serve::run(global, flags).await,
         Command::Completion(flags) => ok(completion::run(&flags, output)),

@@ -1,6 +1,7 @@
 //! Calls to the lifecycle API of a server.
 
 mod images;
+mod layers;
 mod snapshots;
 
 use barchan_wire::id::SandboxId;

@@ -12,6 +12,7 @@ mod guard;
 mod identity;
 mod images;
 mod keys;
+mod layers;
 mod links;
 mod metrics;
 mod once;
@@ -242,6 +243,11 @@ impl Api {
             Operation::RemoveSnapshot => self.remove_snapshot(place).await,
             Operation::ExportSnapshot => self.export_snapshot(place, &request).await,
             Operation::ImportSnapshot => self.import_snapshot(request, &identity).await,
+            Operation::SealLayer => self.seal_layer(place, request).await,
+            Operation::ListLayers => self.list_layers(place).await,
+            Operation::ForgetLayer => self.forget_layer(place).await,
+            Operation::Undo => self.undo(place, request).await,
+            Operation::Fork => self.fork(place, request, &identity).await,
             Operation::Missing(missing) => Err(self.missing(missing, place)),
         }
     }

@@ -202,6 +202,10 @@ pub struct Limits {
     /// Most snapshots at once.
     #[config(default = 1000)]
     pub snapshots_max: usize,
+    /// Most sealed layers of a sandbox that are kept, at least one: with each further one the
+    /// oldest is forgotten.
+    #[config(default = 100)]
+    pub layers_max: u32,
     /// End a sandbox that nobody uses and in which nothing is at work for so many seconds, unless
     /// its caller says otherwise with the extension `barchan.idle.timeout.seconds`. Left out, none
     /// ends for that.

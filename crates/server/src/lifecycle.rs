@@ -4,6 +4,7 @@ mod error;
 mod expiry;
 mod feed;
 mod graves;
+mod layer;
 mod list;
 mod pool;
 mod quota;
@@ -16,6 +17,7 @@ pub mod state;
 
 pub use error::{LifecycleError, Verb};
 pub use feed::{Change, Watch};
+pub use layer::LayerError;
 pub use list::Filter;
 pub(crate) use list::word;
 pub use pool::KeptPool;

@@ -30,6 +30,7 @@ FAILS = "takes a runtime that fails"
 TIME = "takes a clock that the test sets"
 CAUGHT = "takes a moment that cannot be held from outside"
 OF_IMAGES = "takes an archive, and is asked for in test_images.py or not to be had from outside"
+OF_LAYERS = "takes layers, which no client of others asks for"
 WEAK = "takes a host that cannot do it"
 BY_SERVER_TESTS = {
     "ACCESS_LIMIT_REACHED": ("takes 10,000 keys", "src/api/keys.rs"),
@@ -56,6 +57,11 @@ BY_SERVER_TESTS = {
     "SNAPSHOT::NOT_EXPORTABLE": (OF_IMAGES, "tests/it/snapshots/images.rs"),
     "SNAPSHOT::TRANSFERS_BUSY": (OF_IMAGES, "tests/it/snapshots/images.rs"),
     "SNAPSHOT::TRANSFER_FAILED": (FAILS, "tests/it/snapshots/images.rs"),
+    "LAYER::NOT_FOUND": (OF_LAYERS, "tests/it/layers.rs"),
+    "LAYER::FILES_IN_USE": (OF_LAYERS, "tests/it/layers.rs"),
+    "LAYER::SANDBOX_BUSY": (OF_LAYERS, "tests/it/layers.rs"),
+    "LAYER::FAILED": (FAILS, "tests/it/layers.rs"),
+    "LAYER::NOT_SUPPORTED": (WEAK, "tests/it/layers.rs"),
     "SANDBOX::API_NOT_SUPPORTED": (WEAK, "tests/it/lifecycle.rs"),
     "COMMAND_OUTCOME_UNKNOWN": (CAUGHT, "tests/it/once.rs"),
     "COMMAND_RESULT_EXPIRED": ("takes 64 MiB of results", "src/api/once.rs"),

@@ -72,8 +72,8 @@ impl Launcher {
             let failure = Failure::new(FailureKind::Conflict, "it is being created already");
             return self.clients.send(caller, Answer::Failed(failure));
         }
-        let lower = match self.resolve(spec.from.as_ref()) {
-            Ok(lower) => lower,
+        let (spec, lower) = match self.resolve(spec) {
+            Ok(resolved) => resolved,
             Err(failure) => return self.clients.send(caller, Answer::Failed(failure)),
         };
         if let Err(failure) = self.order_volumes(&spec) {

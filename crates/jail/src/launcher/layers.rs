@@ -14,7 +14,7 @@ use super::Launcher;
 use super::create::Job;
 use super::slot::{Stage, Tenant};
 use crate::proto::{Answer, Failure, FailureKind, ForgetOrder, SealedLayer};
-use crate::spec::Origin;
+use crate::spec::Spec;
 
 pub(super) use disks::{Disks, Layer};
 pub(super) use flatten::Flattening;
@@ -117,24 +117,42 @@ impl Launcher {
         Answer::Done
     }
 
-    /// Where the files lie that a sandbox is to begin with.
-    pub(super) fn resolve(&self, from: Option<&Origin>) -> Result<Vec<Rc<Layer>>, Failure> {
-        let Some(from) = from else {
-            return Ok(Vec::new());
+    /// Where the files lie that a sandbox is to begin with. One that is made of another is that one
+    /// in all but its name, and what it is told besides.
+    pub(super) fn resolve(&self, spec: Spec) -> Result<(Spec, Vec<Rc<Layer>>), Failure> {
+        let Some(from) = &spec.from else {
+            return Ok((spec, Vec::new()));
         };
-        let files = self.files_of(&from.sandbox);
-        let files = files.ok_or_else(|| no_sandbox(&from.sandbox))?;
-        let stack = files.stack(from.layer);
+        let source = self.known(&from.sandbox);
+        let source = source.ok_or_else(|| no_sandbox(&from.sandbox))?;
+        let stack = source.files.stack(from.layer);
         let stack = stack.ok_or_else(|| no_layer(&from.sandbox, from.layer))?;
-        Ok(stack.to_vec())
+        let of = &source.spec;
+        let mut boot = of.boot.clone();
+        boot.id.clone_from(&spec.boot.id);
+        boot.env.extend(spec.boot.env);
+        let resolved = Spec {
+            boot,
+            layers: of.layers.clone(),
+            binds: of.binds.clone(),
+            gpus: of.gpus,
+            note: of.note.clone(),
+            keepsake: of.keepsake.clone(),
+            ..spec
+        };
+        Ok((resolved, stack.to_vec()))
     }
 
     fn files_of(&self, id: &str) -> Option<&Files> {
+        self.known(id).map(|tenant| &tenant.files)
+    }
+
+    fn known(&self, id: &str) -> Option<&Tenant> {
         let living = || match &self.slots.get(self.by_id.get(id)?)?.stage {
-            Stage::Living(tenant) => Some(&tenant.files),
+            Stage::Living(tenant) => Some(tenant),
             _ => None,
         };
-        living().or_else(|| self.ended.get(id).map(|ended| &ended.tenant.files))
+        living().or_else(|| self.ended.get(id).map(|ended| &ended.tenant))
     }
 
     fn files_of_mut(&mut self, id: &str) -> Option<&mut Files> {

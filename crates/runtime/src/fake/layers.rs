@@ -5,7 +5,7 @@ use std::time::Duration;
 use barchan_wire::id::SandboxId;
 
 use super::world::World;
-use crate::{ErrorKind, Layer, Observed, Phase, RuntimeError, SealOrder, Sealed};
+use crate::{ErrorKind, Layer, Observed, Phase, RuntimeError, SealOrder, Sealed, WhenHeld};
 
 /// The layers of one sandbox.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +26,9 @@ impl History {
 impl World {
     pub(super) fn seal(&mut self, order: SealOrder) -> Result<Sealed, RuntimeError> {
         self.running(&order.sandbox)?;
+        if order.when_held == WhenHeld::Refuse && self.busy.contains(&order.sandbox) {
+            return Ok(Sealed::Held(Vec::new()));
+        }
         let history = self.layers.entry(order.sandbox).or_default();
         history.last += 1;
         let layer = Layer {

@@ -113,19 +113,13 @@ impl Admission {
             pre_start,
             periodic,
             gpus,
+            from: None,
         })
     }
 
     /// What holds for every sandbox, however it comes about.
     fn wishes(&self, asked: &CreateSandbox) -> Result<Allotment, Refusal> {
-        for (key, value) in &asked.metadata {
-            metadata::check(key, value).map_err(|fault| {
-                let shown: String = key.chars().take(64).collect();
-                let message = format!("metadata '{shown}': {fault}");
-                Refusal::new(400, code::INVALID_METADATA_LABEL, message)
-            })?;
-        }
-        self.timeout(asked.timeout_s)?;
+        self.check_bounds(&asked.metadata, asked.timeout_s)?;
         let renew_on_access_s = seconds(&asked.extensions, RENEW_ON_ACCESS, 300..=86_400)?;
         let idle_timeout_s = seconds(&asked.extensions, IDLE_TIMEOUT, 60..=31_536_000)?;
         Ok(Allotment {
@@ -135,6 +129,22 @@ impl Admission {
             idle_timeout_s: idle_timeout_s.or(self.idle_timeout_s),
             renew_on_access_s,
         })
+    }
+
+    /// Lets pass labels and a time to live that a sandbox may have.
+    pub(super) fn check_bounds(
+        &self,
+        labels: &BTreeMap<String, String>,
+        timeout_s: Option<u64>,
+    ) -> Result<(), Refusal> {
+        for (key, value) in labels {
+            metadata::check(key, value).map_err(|fault| {
+                let shown: String = key.chars().take(64).collect();
+                let message = format!("metadata '{shown}': {fault}");
+                Refusal::new(400, code::INVALID_METADATA_LABEL, message)
+            })?;
+        }
+        self.timeout(timeout_s)
     }
 
     fn timeout(&self, asked: Option<u64>) -> Result<(), Refusal> {

@@ -8,7 +8,7 @@ use http::{HeaderName, HeaderValue, Method, Response};
 use super::pages;
 use super::reply::{self, Body};
 use crate::access::{QuotaError, Resource};
-use crate::lifecycle::{LifecycleError, SnapshotError, Verb};
+use crate::lifecycle::{LayerError, LifecycleError, SnapshotError, Verb};
 
 /// A refusal: its status, its body and at most one header of its own.
 #[derive(Debug)]
@@ -187,6 +187,7 @@ impl From<LifecycleError> for Refusal {
             LifecycleError::PoolExhausted { .. } => (429, code::POOL_CAPACITY_EXHAUSTED),
             LifecycleError::Runtime { verb, source } => by_runtime(*verb, source.kind),
             LifecycleError::Snapshot(error) => by_snapshot(error),
+            LifecycleError::Layer(error) => by_layer(error),
             LifecycleError::Volumes(source) => by_runtime(Verb::Reach, source.kind),
             LifecycleError::Late { verb, .. } => (500, failed(*verb)),
             LifecycleError::Store(_) => (500, code::INTERNAL_ERROR),
@@ -232,6 +233,8 @@ fn by_runtime(verb: Verb, kind: ErrorKind) -> (u16, &'static str) {
         ErrorKind::Volume(fault) => by_volume(verb, fault),
         ErrorKind::UnknownSnapshot => (409, code::SNAPSHOT_INVALID_RESTORE_CONFIG),
         ErrorKind::Archive(fault) => by_archive(fault),
+        ErrorKind::UnknownLayer => (404, code::LAYER_NOT_FOUND),
+        ErrorKind::LayerFailed => (500, code::LAYER_FAILED),
         ErrorKind::StartFailed | ErrorKind::SnapshotFailed | ErrorKind::Internal => {
             (500, failed(verb))
         }
@@ -271,6 +274,21 @@ fn by_snapshot(error: &SnapshotError) -> (u16, &'static str) {
         SnapshotError::Unsupported => (501, code::SNAPSHOT_NOT_IMPLEMENTED),
         SnapshotError::Transfer(source) => by_transfer(source.kind),
         SnapshotError::TooDeep(_) => (409, code::SNAPSHOT_PREFLIGHT_FAILED),
+    }
+}
+
+fn by_layer(error: &LayerError) -> (u16, &'static str) {
+    match error {
+        LayerError::NotFound(_) => (404, code::LAYER_NOT_FOUND),
+        LayerError::Held { .. } => (409, code::LAYER_FILES_IN_USE),
+        LayerError::Busy(_) => (409, code::LAYER_SANDBOX_BUSY),
+        LayerError::Unsupported => (501, code::LAYER_NOT_SUPPORTED),
+        LayerError::Runtime(source) => match source.kind {
+            ErrorKind::Conflict => (409, code::NOT_RUNNING),
+            ErrorKind::Unsupported => (501, code::LAYER_NOT_SUPPORTED),
+            ErrorKind::Unavailable => (500, code::RUNTIME_UNAVAILABLE),
+            _ => (500, code::LAYER_FAILED),
+        },
     }
 }
 

@@ -30,6 +30,11 @@ impl Api {
                 &[(on.diagnostics, "diagnostics")]
             }
             Operation::Report
+            | Operation::SealLayer
+            | Operation::ListLayers
+            | Operation::ForgetLayer
+            | Operation::Undo
+            | Operation::Fork
             | Operation::ListVolumes
             | Operation::RemoveVolume
             | Operation::ListKeys

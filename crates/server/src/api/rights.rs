@@ -86,6 +86,11 @@ impl Operation {
             Self::RemoveSnapshot => ("snapshot.delete", Key, true, Other),
             Self::ExportSnapshot => ("snapshot.export", Key, false, Other),
             Self::ImportSnapshot => ("snapshot.import", Key, true, None),
+            Self::SealLayer => ("layer.seal", Key, true, Sandbox),
+            Self::ListLayers => ("layer.list", Key, false, Sandbox),
+            Self::ForgetLayer => ("layer.forget", Key, true, Sandbox),
+            Self::Undo => ("sandbox.undo", Key, true, Sandbox),
+            Self::Fork => ("sandbox.fork", Key, true, Sandbox),
             Self::Missing(Missing::Templates) => ("template", Key, false, None),
         };
         Rights {

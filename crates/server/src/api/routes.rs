@@ -69,6 +69,14 @@ pub(super) enum Operation {
     /// A snapshot as an image.
     ExportSnapshot,
     ImportSnapshot,
+    /// What a sandbox has written, as a layer that nobody changes any more.
+    SealLayer,
+    ListLayers,
+    ForgetLayer,
+    /// Back to a layer.
+    Undo,
+    /// Other sandboxes of a layer.
+    Fork,
     Missing(Missing),
 }
 
@@ -151,7 +159,8 @@ pub(super) fn all() -> impl Iterator<Item = Told> {
 /// What stands behind a part of a path.
 fn variable_name(before: &str) -> &'static str {
     match before {
-        "sandboxes" => "sandboxId",
+        "sandboxes" | "layers" => "sandboxId",
+        "*" => "layer",
         "endpoints" => "port",
         "snapshots" => "snapshotId",
         "templates" => "templateId",

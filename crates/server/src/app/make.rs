@@ -21,6 +21,7 @@ pub(super) fn rules(settings: &Settings) -> Rules {
         spans,
         sandboxes_max: settings.limits.sandboxes_max,
         snapshots_max: settings.limits.snapshots_max,
+        layers_max: settings.limits.layers_max.max(1),
         snapshot_bytes_max: resources::bytes(&settings.storage.snapshot_max_size)
             .unwrap_or_default(),
         snapshot_wait: Duration::from_secs(settings.runtime.snapshot_wait_s.max(1)),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use barchan_runtime::RuntimeError;
 use barchan_wire::id::SandboxId;
 
+use super::layer::LayerError;
 use super::snapshot::SnapshotError;
 use super::state::Refusal;
 use crate::access::QuotaError;
@@ -130,6 +131,9 @@ pub enum LifecycleError {
     /// Something about a snapshot.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
+    /// Something about a layer.
+    #[error(transparent)]
+    Layer(#[from] LayerError),
     /// The runtime could not do it with named volumes.
     #[error("{0}")]
     Volumes(RuntimeError),

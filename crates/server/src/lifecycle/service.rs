@@ -2,6 +2,7 @@
 //! order.
 
 mod figures;
+mod layers;
 mod observe;
 mod once;
 mod pools;
@@ -81,6 +82,8 @@ pub struct Draft {
     pub periodic: Vec<Hook>,
     /// Graphics processors that it sees.
     pub gpus: Option<Gpus>,
+    /// The sealed files of another sandbox that it begins with.
+    pub from: Option<barchan_runtime::Origin>,
 }
 
 /// What a server is built of.

@@ -16,6 +16,7 @@ mod flow;
 mod guest;
 mod hostile;
 mod keys;
+mod layers;
 mod lifecycle;
 mod logs;
 mod metrics;

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use crate::world::{Answer, Set, World, until};
 
-const NOBODY: &str = "0b0e7d5c-58a0-4d67-a3f8-0a1b2c3d4e5f";
+pub(crate) const NOBODY: &str = "0b0e7d5c-58a0-4d67-a3f8-0a1b2c3d4e5f";
 
-fn code(answer: &Answer) -> String {
+pub(crate) fn code(answer: &Answer) -> String {
     match answer.status {
         204 => "204".to_owned(),
         status => format!(

@@ -132,6 +132,16 @@ pub const SNAPSHOT_NOT_EXPORTABLE: &str = "SNAPSHOT::NOT_EXPORTABLE";
 pub const SNAPSHOT_TRANSFERS_BUSY: &str = "SNAPSHOT::TRANSFERS_BUSY";
 /// The host could not pack or unpack an image. One of our own.
 pub const SNAPSHOT_TRANSFER_FAILED: &str = "SNAPSHOT::TRANSFER_FAILED";
+/// The sandbox has no such layer. One of our own.
+pub const LAYER_NOT_FOUND: &str = "LAYER::NOT_FOUND";
+/// Processes of the sandbox use the files that were to be sealed. One of our own.
+pub const LAYER_FILES_IN_USE: &str = "LAYER::FILES_IN_USE";
+/// A command runs in the sandbox that was to start anew. One of our own.
+pub const LAYER_SANDBOX_BUSY: &str = "LAYER::SANDBOX_BUSY";
+/// This host seals no layers. One of our own.
+pub const LAYER_NOT_SUPPORTED: &str = "LAYER::NOT_SUPPORTED";
+/// The layer could not be sealed, or no sandbox be started from it. One of our own.
+pub const LAYER_FAILED: &str = "LAYER::FAILED";
 /// No such pool.
 pub const POOL_NOT_FOUND: &str = "KUBERNETES::POOL_NOT_FOUND";
 /// There is a pool of this name already.

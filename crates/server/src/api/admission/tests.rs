@@ -35,6 +35,7 @@ pub(super) fn able() -> Capabilities {
         pause: true,
         limit_volume: true,
         snapshot: true,
+        layers: true,
         gpus: 2,
     }
 }

@@ -204,6 +204,8 @@ pub(super) const fn described(operation: Operation) -> Described {
 }
 
 const VERBS: &[u16] = &[409, 500, 501, 503];
+/// Those of a create besides.
+const FORKS: &[u16] = &[403, 409, 500, 501, 503];
 
 /// The same of snapshots, and of what is missing.
 const fn further(operation: Operation) -> Described {
@@ -231,6 +233,22 @@ const fn further(operation: Operation) -> Described {
             .of_type("application/octet-stream")
             .query(IMPORT)
             .refusals(VERBS),
+        Op::SealLayer => new("Seals what a sandbox has written.", 201, Json("Layer"))
+            .may_take("SealLayer")
+            .refusals(VERBS),
+        Op::ListLayers => new(
+            "The layers of a sandbox, oldest first.",
+            200,
+            Json("LayerList"),
+        )
+        .refusals(VERBS),
+        Op::ForgetLayer => new("Forgets a layer.", 204, Nothing).refusals(VERBS),
+        Op::Undo => new("Starts a sandbox anew from a layer.", 200, Json("Sandbox"))
+            .takes("Undo")
+            .refusals(VERBS),
+        Op::Fork => new("Makes sandboxes of a layer.", 201, Json("Forked"))
+            .may_take("Fork")
+            .refusals(FORKS),
         Op::Missing(missing) => absent(missing),
         // All others have been told of.
         _ => absent(Missing::Templates),

@@ -8,7 +8,7 @@ use super::{Missing, Mount, Operation};
 /// stands for any text but nothing.
 pub(super) type Route = (Method, Mount, &'static str, Operation);
 
-pub(super) static ROUTES: [Route; 51] = {
+pub(super) static ROUTES: [Route; 56] = {
     use Missing::{NetworkPolicy, Templates};
     use Mount::{Both, Root, V1};
     use Operation as Op;
@@ -80,6 +80,11 @@ pub(super) static ROUTES: [Route; 51] = {
         (DELETE, Root, "x/volumes/*", Op::RemoveVolume),
         (GET, Root, "x/snapshots/*/export", Op::ExportSnapshot),
         (POST, Root, "x/snapshots/import", Op::ImportSnapshot),
+        (POST, Root, "x/layers/*", Op::SealLayer),
+        (GET, Root, "x/layers/*", Op::ListLayers),
+        (DELETE, Root, "x/layers/*/*", Op::ForgetLayer),
+        (POST, Root, "x/layers/*/undo", Op::Undo),
+        (POST, Root, "x/layers/*/fork", Op::Fork),
         (GET, Root, "x/keys", Op::ListKeys),
         (POST, Root, "x/keys", Op::CreateKey),
         (POST, Root, "x/keys/*/rotate", Op::RotateKey),

@@ -19,6 +19,8 @@ pub struct Rules {
     pub reconcile_interval: Duration,
     /// Most snapshots at once.
     pub snapshots_max: usize,
+    /// Most layers of a sandbox that are kept.
+    pub layers_max: u32,
     /// Most bytes of one snapshot.
     pub snapshot_bytes_max: u64,
     /// Longest time to take one.

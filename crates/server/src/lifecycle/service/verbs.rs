@@ -67,6 +67,7 @@ impl Lifecycle {
             pre_start,
             periodic,
             gpus,
+            from,
         } = draft;
         let expires_at = match timeout_s {
             Some(seconds) => Some(
@@ -92,6 +93,7 @@ impl Lifecycle {
             id: id.clone(),
             image,
             snapshot,
+            from,
             entrypoint,
             env,
             limits,

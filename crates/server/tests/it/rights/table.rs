@@ -25,6 +25,7 @@ pub(super) const GONE: &str = "404 DOCKER::SANDBOX_NOT_FOUND";
 const ADMIN: &str = "403 ADMIN_ONLY";
 const ON_HOST: &str = "409 SNAPSHOT::STANDS_ON_HOST";
 const NO_SNAPSHOT: &str = "404 SNAPSHOT::NOT_FOUND";
+const NO_LAYER: &str = "404 LAYER::NOT_FOUND";
 const TEMPLATE: &str = "501 FSB::API_NOT_SUPPORTED";
 const POLICY: &str = "502 BACKEND_CONNECTION_FAILED";
 /// The world's clock stands before it.
@@ -36,7 +37,8 @@ pub(super) fn rows() -> Vec<Row> {
         (route, Sandbox, Value::Null, ["200", GONE, "200"])
     });
     let rows = for_tenants().into_iter().chain(for_admins());
-    let rows = rows.chain(for_images()).chain(for_everybody());
+    let rows = rows.chain(for_images()).chain(for_layers());
+    let rows = rows.chain(for_everybody());
     let rows = rows.map(|(route, names, body, expected)| (route.to_owned(), names, body, expected));
     rows.chain(diagnostics).collect()
 }
@@ -148,6 +150,33 @@ fn for_images() -> [Row<&'static str>; 2] {
             none,
             ["400 SNAPSHOT::IMAGE_INVALID"; 3],
         ),
+    ]
+}
+
+fn for_layers() -> [Row<&'static str>; 5] {
+    let none = Value::Null;
+    let back = json!({"layer": 0});
+    [
+        (
+            "POST /x/layers/*",
+            Sandbox,
+            none.clone(),
+            ["201", GONE, "201"],
+        ),
+        (
+            "GET /x/layers/*",
+            Sandbox,
+            none.clone(),
+            ["200", GONE, "200"],
+        ),
+        (
+            "DELETE /x/layers/*/*",
+            Sandbox,
+            none.clone(),
+            [NO_LAYER, GONE, NO_LAYER],
+        ),
+        ("POST /x/layers/*/undo", Sandbox, back, ["200", GONE, "200"]),
+        ("POST /x/layers/*/fork", Sandbox, none, ["201", GONE, "201"]),
     ]
 }
 

@@ -1,0 +1,203 @@
+//! Sealed layers over HTTP.
+
+use barchan_runtime::{Capabilities, ErrorKind, Runtime};
+use barchan_wire::id::SandboxId;
+use serde_json::{Value, json};
+
+use crate::snapshots::{NOBODY, code};
+use crate::world::{Answer, Set, World};
+
+impl World {
+    async fn layer(&self, method: &str, path: &str, body: &Value) -> Answer {
+        let call = self.call(method, &format!("/x/layers/{path}"));
+        match body {
+            Value::Null => call.send().await,
+            body => call.json(body).send().await,
+        }
+    }
+
+    async fn sealed(&self, id: &SandboxId, body: &Value) -> Value {
+        let sealed = self.layer("POST", id.as_str(), body).await;
+        assert_eq!(sealed.status, 201, "{sealed:?}");
+        sealed.json()
+    }
+
+    async fn numbers(&self, id: &SandboxId) -> Vec<u64> {
+        let listed = self.layer("GET", id.as_str(), &Value::Null).await.json();
+        let items = listed["items"].as_array().unwrap().iter();
+        items.map(|item| item["number"].as_u64().unwrap()).collect()
+    }
+}
+
+#[tokio::test]
+async fn layers_are_sealed_listed_and_forgotten() {
+    let world = World::with(&Set::settings("[limits]\nlayers_max = 3\n")).await;
+    let id = world.sandbox().await;
+    let first = world.sealed(&id, &json!({"label": "make"})).await;
+    assert_eq!(
+        (&first["number"], &first["parent"], &first["label"]),
+        (&json!(1), &json!(0), &json!("make"))
+    );
+    let second = world.sealed(&id, &Value::Null).await;
+    assert_eq!(
+        (&second["number"], &second["parent"], second.get("label")),
+        (&json!(2), &json!(1), None)
+    );
+    let gone = world
+        .layer("DELETE", &format!("{id}/1"), &Value::Null)
+        .await;
+    assert_eq!((gone.status, world.numbers(&id).await), (204, vec![2]));
+    for _ in 0..4 {
+        world.sealed(&id, &Value::Null).await;
+    }
+    assert_eq!(world.numbers(&id).await, [4, 5, 6]);
+    world.fake.end(&id, barchan_runtime::EndReason::Exit(0));
+    world.await_state(&id, "Terminated").await;
+    assert_eq!(world.numbers(&id).await, [4, 5, 6]);
+}
+
+#[tokio::test]
+async fn a_sandbox_goes_back_and_others_are_made_of_it() {
+    let world = World::new().await;
+    let id = world
+        .sandbox_with(&json!({"metadata": {"a": "1", "b": "2"}, "timeout": 600}))
+        .await;
+    world.sealed(&id, &Value::Null).await;
+    world.sealed(&id, &Value::Null).await;
+    let undone = world
+        .layer("POST", &format!("{id}/undo"), &json!({"layer": 1}))
+        .await;
+    assert_eq!(undone.json()["id"], id.as_str(), "{undone:?}");
+    assert_eq!(world.sealed(&id, &Value::Null).await["parent"], 1);
+    let wish = json!({"layer": 1, "count": 3, "metadata": {"b": "3"}});
+    let forked = world.layer("POST", &format!("{id}/fork"), &wish).await;
+    assert_eq!(forked.status, 201, "{forked:?}");
+    let told = forked.json();
+    let items = told["items"].as_array().unwrap();
+    assert_eq!((&told["layer"], items.len()), (&json!(1), 3));
+    for item in items {
+        assert_eq!(item["metadata"], json!({"a": "1", "b": "3"}));
+        assert_ne!(item["id"], id.as_str());
+    }
+    let all = world
+        .layer("POST", &format!("{id}/fork"), &Value::Null)
+        .await;
+    assert_eq!(all.json()["layer"], 4, "a layer is sealed for it: {all:?}");
+    assert_eq!(world.fake.list().await.unwrap().len(), 5);
+}
+
+#[tokio::test]
+async fn what_cannot_be_done_with_layers_is_told() {
+    let world = World::new().await;
+    let id = world.sandbox().await;
+    world.sealed(&id, &Value::Null).await;
+    let nobody = NOBODY.to_owned();
+    let undo = |layer: u32| json!({ "layer": layer });
+    let own = id.to_string();
+    for (method, path, body, expected) in [
+        (
+            "POST",
+            nobody.clone(),
+            json!({}),
+            "404 DOCKER::SANDBOX_NOT_FOUND",
+        ),
+        (
+            "GET",
+            nobody.clone(),
+            Value::Null,
+            "404 DOCKER::SANDBOX_NOT_FOUND",
+        ),
+        (
+            "POST",
+            format!("{nobody}/undo"),
+            undo(1),
+            "404 DOCKER::SANDBOX_NOT_FOUND",
+        ),
+        (
+            "POST",
+            format!("{nobody}/fork"),
+            json!({}),
+            "404 DOCKER::SANDBOX_NOT_FOUND",
+        ),
+        (
+            "DELETE",
+            format!("{own}/7"),
+            Value::Null,
+            "404 LAYER::NOT_FOUND",
+        ),
+        (
+            "DELETE",
+            format!("{own}/x"),
+            Value::Null,
+            "404 LAYER::NOT_FOUND",
+        ),
+        (
+            "POST",
+            format!("{own}/undo"),
+            undo(7),
+            "404 LAYER::NOT_FOUND",
+        ),
+        ("POST", format!("{own}/undo"), json!({}), "422 none"),
+        (
+            "POST",
+            format!("{own}/fork"),
+            json!({"layer": 7}),
+            "404 LAYER::NOT_FOUND",
+        ),
+        (
+            "POST",
+            format!("{own}/fork"),
+            json!({"count": 101}),
+            "422 none",
+        ),
+        (
+            "POST",
+            format!("{own}/fork"),
+            json!({"metadata": {"-": "x"}}),
+            "400 SANDBOX::INVALID_METADATA_LABEL",
+        ),
+        ("POST", own.clone(), json!({"whenBusy": "ask"}), "422 none"),
+    ] {
+        let answer = world.layer(method, &path, &body).await;
+        assert_eq!(code(&answer), expected, "{method} {path} {body}");
+    }
+    world.fake.set_busy(&id, true);
+    let refuse = json!({"layer": 1, "whenBusy": "refuse"});
+    for (path, expected) in [
+        (own.clone(), "409 LAYER::FILES_IN_USE"),
+        (format!("{own}/undo"), "409 LAYER::SANDBOX_BUSY"),
+    ] {
+        assert_eq!(code(&world.layer("POST", &path, &refuse).await), expected);
+    }
+    for (kind, expected) in [
+        (ErrorKind::LayerFailed, "500 LAYER::FAILED"),
+        (ErrorKind::Unavailable, "500 DOCKER::INITIALIZATION_ERROR"),
+        (ErrorKind::Conflict, "409 DOCKER::SANDBOX_NOT_RUNNING"),
+    ] {
+        world.fake.fail("seal", kind, 1);
+        let answer = world.layer("POST", &own, &Value::Null).await;
+        assert_eq!(code(&answer), expected);
+    }
+    assert_eq!(world.numbers(&id).await, [1]);
+    world.fake.fail("create", ErrorKind::LayerFailed, 1);
+    let wish = json!({"layer": 1, "count": 3});
+    let failed = world.layer("POST", &format!("{own}/fork"), &wish).await;
+    assert_eq!(code(&failed), "500 LAYER::FAILED");
+    assert_eq!(world.fake.list().await.unwrap().len(), 1, "all or none");
+}
+
+#[tokio::test]
+async fn a_host_without_layers_says_so() {
+    let set = Set {
+        settings: "[limits]\nstrict = false\n",
+        capabilities: Some(Capabilities {
+            runtime: "fake".into(),
+            ..Capabilities::default()
+        }),
+        ..Set::default()
+    };
+    let world = World::with(&set).await;
+    let id = world.sandbox().await;
+    let refused = world.layer("POST", id.as_str(), &Value::Null).await;
+    assert_eq!(code(&refused), "501 LAYER::NOT_SUPPORTED");
+}
