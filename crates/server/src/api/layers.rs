@@ -30,6 +30,7 @@ impl Api {
 
     pub(super) async fn forget_layer(&self, place: &Place) -> Answer {
         let id = sandboxes::id(place)?;
+        self.lifecycle.get(&id)?;
         let number = place.port.parse().map_err(|_| {
             let words = format!("{:?} is no number of a layer", place.port);
             LifecycleError::from(LayerError::NotFound(words))

@@ -1,5 +1,7 @@
 //! Sealed layers of real sandboxes: what is in them, what is made of them, and who uses the files.
 
+mod holders;
+
 use std::time::Duration;
 
 use barchan_runtime::{Layer, Limits, Origin, Plan, Runtime, SealOrder, Sealed, WhenHeld};
