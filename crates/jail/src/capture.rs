@@ -12,6 +12,7 @@ mod pass;
 mod process;
 mod stand;
 pub mod stream;
+mod taking;
 pub mod transfer;
 mod walk;
 

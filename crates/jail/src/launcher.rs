@@ -6,6 +6,7 @@
 
 mod clients;
 mod create;
+mod deliveries;
 mod gpus;
 mod host;
 mod layers;

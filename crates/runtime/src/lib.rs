@@ -99,8 +99,8 @@ pub trait Runtime: Send + Sync {
         archive: Pieces,
     ) -> Result<Imported, RuntimeError>;
 
-    /// Seals what a running sandbox has written, which stands still for a moment. On failure nothing
-    /// is left behind, and the sandbox runs on.
+    /// Seals what a running sandbox has written, which stands still for a moment. On failure
+    /// nothing is left behind, and the sandbox runs on.
     async fn seal(&self, order: SealOrder) -> Result<Sealed, RuntimeError>;
 
     /// The sealed layers of a sandbox that runs or has ended, oldest first. They go with it.

@@ -7,6 +7,7 @@ mod living;
 mod pulse;
 mod settings;
 mod snapshots;
+mod spec;
 mod start;
 mod transfer;
 mod volumes;
@@ -20,13 +21,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use barchan_jail::guest::Boot;
 use barchan_jail::proto::{Answer, Hello, IdMode, Message, Request};
-use barchan_jail::spec::{self, Network, Spec};
 use barchan_wire::id::{SandboxId, SnapshotId};
 use tokio::sync::{Semaphore, broadcast, watch};
 
-use crate::image::{ResolvedImage, Saved, Store, oci};
+use crate::image::Store;
 use crate::{
     Capabilities, EXECD_PORT, EndReason, ErrorKind, Export, ExportOrder, ImportOrder, Imported,
     Layer, NamedVolume, Observed, Phase, Pieces, Plan, Runtime, RuntimeError, SealOrder, Sealed,
@@ -35,7 +34,7 @@ use crate::{
 use line::Line;
 use living::Living;
 pub use settings::Settings;
-use words::{Note, from_failure, from_image, from_volume, internal, observed, to_bind, to_hook};
+use words::{from_failure, from_image, from_volume, internal, observed, to_bind};
 
 /// Events that a slow watcher may miss before it must list.
 const EVENTS_MAX: usize = 4096;
@@ -191,56 +190,6 @@ impl Native {
             Answer::Failed(failure) => Err(from_failure(failure)),
             answer => Ok(answer),
         }
-    }
-
-    fn spec(&self, plan: Plan, image: ResolvedImage, saved: Saved) -> Result<Spec, RuntimeError> {
-        let note = Note {
-            image_digest: image.digest.clone(),
-        };
-        let (below, cwd) = (saved.env.clone(), saved.cwd.clone());
-        let (uid, gid) = oci::ids(&saved.user);
-        let keepsake = snapshots::keepsake(saved, &plan)?;
-        let allowed = self.settings.host_paths.as_deref().unwrap_or_default();
-        let volumes = plan.volumes.into_iter();
-        let volumes = volumes.map(|volume| volumes::resolve(volume, allowed));
-        let mut env = image.env;
-        env.insert("PATH".to_owned(), image.path);
-        env.extend(below);
-        env.insert(snapshots::ID_ENV.to_owned(), plan.id.to_string());
-        env.extend(plan.env);
-        Ok(Spec {
-            id: plan.id.to_string(),
-            layers: self.beneath_state(&image.layers)?,
-            binds: image.binds.into_iter().map(to_bind).collect(),
-            volumes: volumes.collect::<Result<_, _>>()?,
-            gpus: plan.gpus,
-            boot: Boot {
-                id: plan.id.to_string(),
-                entrypoint: plan.entrypoint,
-                env,
-                cwd,
-                memory_bytes: plan.limits.memory_bytes,
-                cpu_millis: plan.limits.cpu_millis,
-                uid,
-                gid,
-                pre_start: plan.pre_start.map(to_hook),
-                periodic: plan.periodic.into_iter().map(to_hook).collect(),
-            },
-            limits: spec::Limits {
-                cpu_millis: plan.limits.cpu_millis,
-                memory_bytes: plan.limits.memory_bytes,
-                pids: plan.limits.pids,
-                disk_bytes: plan.limits.disk_bytes,
-            },
-            network: Network::None,
-            upper: None,
-            from: plan.from.map(|from| spec::Origin {
-                sandbox: from.sandbox.to_string(),
-                layer: from.layer,
-            }),
-            note: serde_json::to_string(&note).unwrap_or_default(),
-            keepsake,
-        })
     }
 
     async fn status(&self, request: Request) -> Result<Observed, RuntimeError> {

@@ -9,6 +9,7 @@ mod channel;
 mod living;
 mod serve;
 mod streams;
+mod waits;
 mod words;
 
 use std::collections::{HashMap, VecDeque};
@@ -33,6 +34,7 @@ pub use channel::pair;
 use channel::{Receiver, Sender};
 use living::Living;
 pub use serve::{Served, serve};
+use waits::Waits;
 use words::{Ask, Call, Message, Said};
 
 /// How many folders of sockets are open: that of the launcher, and of those that died last.
@@ -184,20 +186,6 @@ impl Remote {
 
     fn standing(&self) -> MutexGuard<'_, Standing> {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Somebody who waits for an answer, until that one has it or gives up.
-struct Waits<'a> {
-    remote: &'a Remote,
-    seq: u64,
-}
-
-impl Drop for Waits<'_> {
-    fn drop(&mut self) {
-        if let Some(waiting) = self.remote.waiting().as_mut() {
-            waiting.remove(&self.seq);
-        }
     }
 }
 

@@ -6,19 +6,17 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Dir, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, Mode};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, Signal, WaitId, WaitIdOptions};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 use serde::{Deserialize, Serialize};
 
-use super::copy::Copier;
-use super::pass::{Pass, Tally};
-use super::stand::Stand;
+use super::taking::{self, FOLDER};
 use super::transfer::{self, Outcome};
-use super::{Captured, Copying, DOOMED, LAYER, Order, UNFINISHED, Work};
+use super::{Captured, DOOMED, UNFINISHED, Work};
 use crate::faults::told;
-use crate::merge::{self, Limits, Merged, Source};
+use crate::merge::Source;
 use crate::seal::{Holder, Sealed};
 use crate::sys::{self, Cloned};
 use crate::{blank, disk, frames, tree};
@@ -31,14 +29,6 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::FSETID);
 /// Most memory of its own, in bytes: a layer may be as large as it likes.
 const MEMORY_BYTES_MAX: u64 = 512 << 20;
-/// Most walks over a layer that still changes.
-const LIVE_PASSES_MAX: u32 = 4;
-/// After a walk that took no longer, in nanoseconds, another one would find as much.
-const SHORT_PASS_NS: i64 = 50_000_000;
-/// What a sandbox wrote since a layer was sealed, while it is merged with that.
-const TOP: &str = "top";
-/// The folder with one name for each file of several.
-const LINKS: &str = "links";
 
 /// What such a process says.
 #[derive(Debug, Serialize, Deserialize)]
@@ -214,7 +204,7 @@ fn work_on(work: &Work, given: &Given<'_>, channel: &OwnedFd) -> io::Result<Told
     match (work, given.layer) {
         (Work::Copy(order), Some(layer)) => {
             let layer = rustix::fs::openat(layer, ".", FOLDER, Mode::empty())?;
-            copy(order, &layer, given, channel).map(Told::Copied)
+            taking::take(order, &layer, given, channel).map(Told::Copied)
         }
         (Work::Copy(_), None) => Err(io::ErrorKind::InvalidInput.into()),
         (Work::Remove(snapshot), _) => {
@@ -224,7 +214,9 @@ fn work_on(work: &Work, given: &Given<'_>, channel: &OwnedFd) -> io::Result<Told
             }
             Ok(Told::Removed)
         }
-        (Work::Merge(number, base), _) => merge_beside(*number, *base, given).map(Told::Copied),
+        (Work::Merge(number, base), _) => {
+            taking::merge_beside(*number, *base, given).map(Told::Copied)
+        }
         (Work::Discard(numbers), _) => {
             let disk = given.shelf.try_clone_to_owned()?;
             for number in numbers {
@@ -268,147 +260,6 @@ fn remove(shelf: &OwnedFd, name: &str) -> io::Result<()> {
     }
 }
 
-const FOLDER: OFlags = OFlags::RDONLY
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
-
-pub(super) fn folder(above: impl AsFd, name: &str) -> io::Result<OwnedFd> {
-    rustix::fs::mkdirat(&above, name, Mode::RWXU)?;
-    Ok(rustix::fs::openat(&above, name, FOLDER, Mode::empty())?)
-}
-
-/// Takes a snapshot.
-fn copy(
-    order: &Order,
-    layer: &OwnedFd,
-    given: &Given<'_>,
-    channel: &OwnedFd,
-) -> io::Result<Captured> {
-    let unfinished = format!("{}{UNFINISHED}", order.snapshot);
-    let place = folder(given.shelf, &unfinished)?;
-    let mut captured = order.copying.copy(layer, &place, given.events, channel)?;
-    if !given.stack.is_empty() {
-        let merged = merge_below(order, &place, given.stack, captured)?;
-        captured.bytes += merged.bytes;
-        captured.entries = merged.entries;
-    }
-    rustix::fs::syncfs(&place)?;
-    rustix::fs::renameat(
-        given.shelf,
-        unfinished.as_str(),
-        given.shelf,
-        order.snapshot.as_str(),
-    )?;
-    rustix::fs::fsync(given.shelf)?;
-    Ok(captured)
-}
-
-/// Merges the sealed layers of a sandbox below the copy of what it wrote since: a snapshot is one
-/// layer.
-fn merge_below(
-    order: &Order,
-    place: &OwnedFd,
-    stack: &[Source],
-    copied: Captured,
-) -> io::Result<Merged> {
-    rustix::fs::renameat(place, LAYER, place, TOP)?;
-    let top = rustix::fs::openat(place, TOP, FOLDER, Mode::empty())?;
-    let mut all = vec![Source {
-        folder: top,
-        base: order.copying.ids.to,
-    }];
-    for source in stack {
-        all.push(Source {
-            folder: source.folder.try_clone()?,
-            base: source.base,
-        });
-    }
-    let limits = Limits {
-        entries_max: order.copying.entries_max,
-        bytes_max: order.copying.bytes_max.saturating_sub(copied.bytes),
-    };
-    let into = folder(place, LAYER)?;
-    let merged = merge::merge(&all, into.as_fd(), order.copying.ids.to, &limits)?;
-    tree::remove(place, Path::new(TOP))?;
-    Ok(merged)
-}
-
-/// Merges layers of a disk into one beside them.
-fn merge_beside(number: u32, base: u32, given: &Given<'_>) -> io::Result<Captured> {
-    let disk = given.shelf.try_clone_to_owned()?;
-    disk::clear_number(&disk, number)?;
-    let name = disk::unfinished(number);
-    let place = folder(&disk, &name)?;
-    let into = folder(&place, LAYER)?;
-    let limits = Limits {
-        entries_max: u64::MAX,
-        bytes_max: u64::MAX,
-    };
-    let merged = merge::merge(given.stack, into.as_fd(), base, &limits)?;
-    rustix::fs::renameat(&place, LAYER, &disk, disk::upper(number))?;
-    rustix::fs::unlinkat(&disk, name, AtFlags::REMOVEDIR)?;
-    let (bytes, entries) = (merged.bytes, merged.entries);
-    Ok(Captured {
-        bytes,
-        entries,
-        still_us: 0,
-    })
-}
-
-impl Copying {
-    /// Copies a layer to a new folder [`LAYER`] of `place` while its sandbox runs, and stops that
-    /// for the last of it.
-    pub(crate) fn copy(
-        &self,
-        layer: &OwnedFd,
-        place: &OwnedFd,
-        events: Option<BorrowedFd<'_>>,
-        channel: &OwnedFd,
-    ) -> io::Result<Captured> {
-        let into = folder(place, LAYER)?;
-        let (mut number, mut before) = (0, None);
-        while self.is_timed && number < LIVE_PASSES_MAX {
-            let pass = Pass::begin(number, None, before);
-            let began = pass.began();
-            // Whatever is written through memory from now on is stamped when it is.
-            rustix::fs::syncfs(layer)?;
-            self.walk(layer, place, &into, pass)?;
-            (number, before) = (number + 1, Some(began));
-            if began.elapsed_ns() < SHORT_PASS_NS {
-                break;
-            }
-        }
-        let stand = Stand::order(channel, events)?;
-        let last = Pass::begin(number, Some(self.still_ms), before);
-        let mut captured = self.walk(layer, place, &into, last)?;
-        captured.still_us = stand.over(channel)?;
-        Ok(captured)
-    }
-
-    /// The same in one go, of a sandbox that stands still already.
-    pub(crate) fn copy_still(&self, layer: &OwnedFd, place: &OwnedFd) -> io::Result<Captured> {
-        let into = folder(place, LAYER)?;
-        let only = Pass::begin(0, Some(self.still_ms), None);
-        self.walk(layer, place, &into, only)
-    }
-
-    fn walk(
-        &self,
-        layer: &OwnedFd,
-        place: &OwnedFd,
-        into: &OwnedFd,
-        pass: Pass,
-    ) -> io::Result<Captured> {
-        let links = folder(place, LINKS)?;
-        let mut copier = Copier::new(self.ids, pass, Tally::new(self), &links);
-        copier.walk(layer, into)?;
-        // A name there keeps a copy on the disk that the next walk replaces.
-        tree::remove(place, Path::new(LINKS))?;
-        Ok(copier.tally.seen)
-    }
-}
-
 /// Moves a snapshot out of the way, to be removed.
 ///
 /// # Errors
@@ -444,6 +295,3 @@ pub fn leftovers(shelf: BorrowedFd<'_>) -> io::Result<BTreeSet<String>> {
 pub fn is_there(shelf: BorrowedFd<'_>, snapshot: &str) -> bool {
     rustix::fs::statat(shelf, snapshot, AtFlags::SYMLINK_NOFOLLOW).is_ok()
 }
-
-#[cfg(test)]
-mod tests;

@@ -12,8 +12,8 @@ use barchan_archive::{PackError, UnpackError};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use serde::{Deserialize, Serialize};
 
-use super::process::folder;
 use super::stream::{self, PIECE_BYTES_MAX, Receiver, Sender};
+use super::taking::folder;
 use super::{Captured, LAYER, UNFINISHED};
 
 /// How long the other side may do nothing.

@@ -1,5 +1,5 @@
-//! The layers on a sandbox's disk: each has a number, and the one that is written to a folder beside
-//! it in which overlayfs works.
+//! The layers on a sandbox's disk: each has a number, and the one that is written to has a folder
+//! beside it in which overlayfs works.
 //!
 //! Names are short: kernels before 6.8 take the names of all layers of a mount in 255 bytes.
 

@@ -70,8 +70,8 @@ pub(super) struct Tenant {
     pub(super) layer: Option<OwnedFd>,
     /// What its files are made of.
     pub(super) files: Files,
-    /// A snapshot or a layer of it is being made, or it starts anew, and whether it stands still for
-    /// that.
+    /// A snapshot or a layer of it is being made, or it starts anew, and whether it stands still
+    /// for that.
     pub(super) is_copied: bool,
     pub(super) is_still: bool,
     /// When it last went on after that, in milliseconds.

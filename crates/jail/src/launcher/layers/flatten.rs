@@ -1,5 +1,5 @@
-//! Many layers become one, beside the sandbox and without a stop: each costs time whenever a file is
-//! looked for. What is mounted stays as it is until the sandbox's next root.
+//! Many layers become one, beside the sandbox and without a stop, because each costs time whenever
+//! a file is looked for. What is mounted stays as it is until the sandbox's next root.
 
 use std::io;
 use std::rc::Rc;

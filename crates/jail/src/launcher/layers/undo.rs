@@ -1,5 +1,5 @@
-//! Back to a layer: the sandbox starts anew with the files that it had then, and nothing else of what
-//! it was. Until the new one runs the old one stands still, and it ends when the new one does run.
+//! Back to a layer: the sandbox starts anew with the files that it had then, and nothing else of
+//! what it was. Until the new one runs the old one stands still, and then it ends.
 
 use std::rc::Rc;
 

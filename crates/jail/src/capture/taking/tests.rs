@@ -4,6 +4,7 @@ use rustix::net::{Shutdown, shutdown};
 
 use super::*;
 use crate::capture::Ids;
+use crate::frames;
 
 /// Copies a layer of one file whose sandbox stands still already, for somebody else. Says what came
 /// of it, and whether a snapshot lies there.
@@ -34,7 +35,7 @@ fn copied(channel: &OwnedFd) -> (io::Result<Captured>, bool) {
         connection: None,
         stack: &[],
     };
-    let done = copy(&order, &layer, &given, channel);
+    let done = take(&order, &layer, &given, channel);
     let is_there = at("shelf/one/layer/file").exists() && !at("shelf/one/links").exists();
     (done, is_there)
 }
