@@ -26,6 +26,7 @@ use crate::sys;
 
 pub use holders::{Holder, Holding};
 use holders::{Init, Users};
+use mount_table::Mount;
 use movers::Movers;
 
 /// What is done when a process of the sandbox would notice that its files were exchanged.
@@ -108,7 +109,7 @@ pub fn start(order: &Order, given: &Given<'_>) -> io::Result<Process> {
     let body = |channel: &OwnedFd| {
         confine(given, channel)?;
         match order.is_begun {
-            true => finish(order, given),
+            true => finish(order, given, channel),
             false => seal(order, given, channel),
         }
     };
@@ -145,6 +146,7 @@ fn seal(order: &Order, given: &Given<'_>, channel: &OwnedFd) -> io::Result<Told>
         add_upper(order, &folder).map_err(at("make a layer"))?;
         let begun = || capture::tell(channel, &Told::Exchanging);
         if swap::swap(order, given, &init, &disk, begun)? == swap::Swapped::Done {
+            Movers::announce();
             let still_us = stand.over(channel)?;
             movers.move_all();
             return told(How::Exchanged, still_us, None, &folder);
@@ -167,14 +169,21 @@ fn seal(order: &Order, given: &Given<'_>, channel: &OwnedFd) -> io::Result<Told>
 }
 
 /// Brings to its end what another process began.
-fn finish(order: &Order, given: &Given<'_>) -> io::Result<Told> {
+fn finish(order: &Order, given: &Given<'_>, channel: &OwnedFd) -> io::Result<Told> {
     let (_, folder) = open_disk(order)?;
-    match swap::finish(order, given, &Init::open(order.init)?)? {
-        true => told(How::Exchanged, 0, None, &folder),
-        false => Err(io::Error::other(
-            "it was broken off before anything changed",
-        )),
+    let init = Init::open(order.init)?;
+    let stand = Stand::order(channel, Some(given.events))?;
+    let is_old = |mount: &Mount| swap::is_on(mount, order.upper);
+    let stranded = holders::stranded(&init, given.processes, is_old)?;
+    let movers = Movers::prepare(&stranded);
+    let is_new = swap::finish(order, given, &init)?;
+    Movers::announce();
+    let still_us = stand.over(channel)?;
+    if !is_new {
+        return Ok(Told::Unchanged);
     }
+    movers?.move_all();
+    told(How::Exchanged, still_us, None, &folder)
 }
 
 fn open_disk(order: &Order) -> io::Result<(OwnedFd, OwnedFd)> {

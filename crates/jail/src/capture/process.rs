@@ -43,6 +43,8 @@ pub enum Told {
     /// From now on files of the sandbox are exchanged; whoever breaks off now must see to it that
     /// this is brought to its end.
     Exchanging,
+    /// What was broken off had changed nothing.
+    Unchanged,
     /// A layer is sealed.
     Sealed(Sealed),
     /// Nothing was sealed, because these use the files.

@@ -118,7 +118,7 @@ impl Launcher {
     }
 
     /// Where the files lie that a sandbox is to begin with. One that is made of another is that one
-    /// in all but its name, and what it is told besides.
+    /// in all but its name, its entrypoint, and what else it is told.
     pub(super) fn resolve(&self, spec: Spec) -> Result<(Spec, Vec<Rc<Layer>>), Failure> {
         let Some(from) = &spec.from else {
             return Ok((spec, Vec::new()));
@@ -130,6 +130,7 @@ impl Launcher {
         let of = &source.spec;
         let mut boot = of.boot.clone();
         boot.id.clone_from(&spec.boot.id);
+        boot.entrypoint.clone_from(&spec.boot.entrypoint);
         boot.env.extend(spec.boot.env);
         let resolved = Spec {
             boot,

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{AtFlags, Dir, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, Stat, StatxFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -144,6 +144,38 @@ pub(super) fn find(init: &Init, list: BorrowedFd<'_>) -> io::Result<Users> {
 fn is_gone(error: &io::Error) -> bool {
     let gone = [Errno::NOENT, Errno::SRCH, Errno::ACCESS];
     Errno::from_io_error(error).is_some_and(|errno| gone.contains(&errno))
+}
+
+/// Who stands in a folder of a root that is no more, or of the old one.
+pub(super) fn stranded(
+    init: &Init,
+    list: BorrowedFd<'_>,
+    is_old: impl Fn(&mount_table::Mount) -> bool,
+) -> io::Result<Vec<Mover>> {
+    let mounts = init.mounts()?;
+    let is_there = |id: u64| mounts.iter().any(|it| it.id == id && !is_old(it));
+    let filters = movers::filters(&init.folder)? + 1;
+    let mut found = Vec::new();
+    for pid in pids(list)? {
+        let process = rustix::fs::openat(&init.processes, pid.to_string(), FOLDER, Mode::empty());
+        let Some(process) = gone_is_none(process)? else {
+            continue;
+        };
+        let stood = stat_mount(&process);
+        if gone_is_none(stood)?.is_none_or(is_there) {
+            continue;
+        }
+        let folder = rustix::fs::readlinkat(&process, "cwd", Vec::new())?;
+        let stands = [(pid, folder)];
+        found.extend(movers::of(pid, &process, filters, &stands)?.unwrap_or_default());
+    }
+    Ok(found)
+}
+
+/// The mount that a process stands in.
+fn stat_mount(process: &OwnedFd) -> io::Result<u64> {
+    let found = rustix::fs::statx(process, "cwd", AtFlags::empty(), StatxFlags::MNT_ID)?;
+    Ok(found.stx_mnt_id)
 }
 
 fn pids(list: BorrowedFd<'_>) -> io::Result<Vec<i32>> {

@@ -15,12 +15,15 @@ use rustix::time::Timespec;
 use super::holders;
 use crate::capture::Moment;
 use crate::disk::FOLDER;
+use crate::log;
 use crate::sys::trace::{self, Registers, Traced};
 
 /// Most threads that are stopped at once.
 const THREADS_MAX: usize = 512;
-/// How long a thread may take for a step, in nanoseconds.
-const STEP_NS_MAX: i64 = 200_000_000;
+/// How long a thread may take to stop, in nanoseconds: until then nothing has changed.
+const STOP_NS_MAX: i64 = 200_000_000;
+/// How long it may take to make its call, on a host that is busy: there is no way back from there.
+const CALL_NS_MAX: i64 = 10_000_000_000;
 /// How often it is looked what threads did.
 const LOOK: Timespec = Timespec {
     tv_sec: 0,
@@ -137,6 +140,12 @@ struct Ready {
 }
 
 impl Movers {
+    /// Says in the list of processes what this one is about to do: it must not be killed now, as
+    /// whoever it leads would go on where they do not belong.
+    pub(super) fn announce() {
+        let _ = rustix::thread::set_name(c"barchan-move");
+    }
+
     /// Stops them all and prepares them. Whoever cannot be prepared is an error.
     pub(super) fn prepare(all: &[Mover]) -> io::Result<Self> {
         let mut movers = Self::default();
@@ -162,46 +171,60 @@ impl Movers {
         trace::seize(thread)?;
         self.seized.push(Seized { thread, signal: 0 });
         trace::interrupt(thread)?;
-        match until_heard(thread)? {
+        match until_heard(thread, STOP_NS_MAX)? {
             Traced::Stopped => Ok(()),
             // It was stopped by somebody else, or is about to handle a signal.
             _ => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
-    /// Has them enter their folders: the sandbox is not stopped any more, only they are. How many
-    /// could not, of those that still live.
-    pub(super) fn move_all(mut self) -> u32 {
-        let mut left_behind = 0;
+    /// Has them enter their folders: the sandbox is not stopped any more, only they are. One that
+    /// cannot, or is gone, stays where it is.
+    pub(super) fn move_all(mut self) {
         for ready in std::mem::take(&mut self.ready) {
-            match self.call(&ready) {
-                Ok(true) => {}
-                Ok(false) => left_behind += 1,
-                Err(_) => left_behind += u32::from(trace::registers(ready.thread).is_ok()),
+            if let Err(error) = self.call(&ready) {
+                log::say(&format!(
+                    "a process could not be led to its folder: {error}"
+                ));
             }
         }
-        left_behind
     }
 
     /// Has one make its call, and puts it back to where it was.
-    fn call(&mut self, ready: &Ready) -> io::Result<bool> {
+    fn call(&mut self, ready: &Ready) -> io::Result<()> {
         let thread = ready.thread;
-        trace::block(thread, u64::MAX)?;
-        trace::set_registers(thread, &ready.call)?;
-        // At the begin of the call, and at its end.
-        for _ in 0..2 {
-            self.until_call(thread)?;
+        // With the wrong registers it must not run on if this process dies.
+        trace::bind(thread, true)?;
+        let called = self.make(ready);
+        if called.is_err() {
+            // It may be anywhere on its way, and must stop to be put back.
+            trace::interrupt(thread)?;
+            until_heard(thread, CALL_NS_MAX)?;
         }
-        let entered = trace::registers(thread)?.rax == 0;
         trace::set_registers(thread, &restarted(ready.before))?;
         trace::block(thread, ready.blocked)?;
-        Ok(entered)
+        trace::bind(thread, false)?;
+        match called? {
+            0 => Ok(()),
+            refused => Err(io::Error::from_raw_os_error(-(refused as i32))),
+        }
+    }
+
+    /// What the kernel answers to the call.
+    fn make(&mut self, ready: &Ready) -> io::Result<i64> {
+        trace::block(ready.thread, u64::MAX)?;
+        trace::set_registers(ready.thread, &ready.call)?;
+        // At the begin of the call, and at its end.
+        for _ in 0..2 {
+            self.until_call(ready.thread)?;
+        }
+        Ok(trace::registers(ready.thread)?.rax as i64)
     }
 
     fn until_call(&mut self, thread: i32) -> io::Result<()> {
         loop {
             trace::go_on(thread)?;
-            match until_heard(thread)? {
+            match until_heard(thread, CALL_NS_MAX)? {
                 Traced::AtCall => return Ok(()),
                 Traced::Signalled(signal) => {
                     let mut seized = self.seized.iter_mut();
@@ -277,11 +300,11 @@ fn restarted(before: Registers) -> Registers {
     }
 }
 
-fn until_heard(thread: i32) -> io::Result<Traced> {
+fn until_heard(thread: i32, most_ns: i64) -> io::Result<Traced> {
     let began = Moment::now();
     loop {
         match trace::heard(thread)? {
-            Traced::Runs if began.elapsed_ns() < STEP_NS_MAX => {
+            Traced::Runs if began.elapsed_ns() < most_ns => {
                 let _ = rustix::thread::nanosleep(&LOOK);
             }
             Traced::Runs => return Err(io::ErrorKind::TimedOut.into()),

@@ -14,6 +14,7 @@ use rustix::mount::{FsPickFlags, MountAttrFlags, UnmountFlags};
 use rustix::thread::{CapabilitySet, CapabilitySets, LinkNameSpaceType, set_capabilities};
 
 use super::holders::Init;
+use super::mount_table::Mount;
 use super::{Given, Order};
 use crate::enter::root::{self, Writable};
 use crate::faults::at;
@@ -56,16 +57,15 @@ pub(super) fn finish(order: &Order, given: &Given<'_>, init: &Init) -> io::Resul
     let root = init.open_root()?;
     enter(given).map_err(at("enter the sandbox"))?;
     let mounts = init.mounts()?;
-    let find = |number| {
-        let upper = own(number);
-        let mut roots = mounts.iter().filter(|it| it.place.as_os_str() == "/");
-        roots.find(|it| it.upper.as_ref() == Some(&upper))
-    };
+    let find = |number| mounts.iter().find(|it| is_on(it, number));
     match (find(order.upper), find(order.next)) {
         // It had no more than closed the old root, if that.
         (Some(_), None) => set_read_only(&root, false).map(|()| false),
         (Some(old), Some(new)) if new.parent == old.id => {
+            // Who comes in later sees what lies on top.
             let new = rustix::fs::open("/", PLACE, Mode::empty())?;
+            rustix::process::fchdir(&root)?;
+            rustix::process::chroot(".")?;
             take_over(init, &root, &new).map(|()| true)
         }
         (Some(_), Some(_)) => {
@@ -75,6 +75,11 @@ pub(super) fn finish(order: &Order, given: &Given<'_>, init: &Init) -> io::Resul
         (None, Some(_)) => Ok(true),
         (None, None) => Err(io::ErrorKind::NotFound.into()),
     }
+}
+
+/// Whether a mount is a root that writes to this layer of the sandbox's own disk.
+pub(super) fn is_on(mount: &Mount, number: u32) -> bool {
+    mount.place.as_os_str() == "/" && mount.upper.as_ref() == Some(&own(number))
 }
 
 const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);

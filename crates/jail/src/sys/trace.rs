@@ -25,13 +25,26 @@ pub enum Traced {
 /// The stop of PTRACE_INTERRUPT of ptrace(2).
 const EVENT_STOP: i32 = 128;
 
-/// Begins to trace a thread, which is killed if this one dies before it lets go.
+/// Begins to trace a thread, which goes on when this one dies.
 ///
 /// # Errors
 /// EPERM when somebody else traces it, otherwise the kernel's.
 pub fn seize(thread: i32) -> io::Result<()> {
-    let options = libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESYSGOOD;
-    request(libc::PTRACE_SEIZE, thread, options as usize)
+    request(
+        libc::PTRACE_SEIZE,
+        thread,
+        libc::PTRACE_O_TRACESYSGOOD as usize,
+    )
+}
+
+/// Whether a traced thread is killed when this one dies.
+///
+/// # Errors
+/// The kernel's, unchanged.
+pub fn bind(thread: i32, is_bound: bool) -> io::Result<()> {
+    let killed = if is_bound { libc::PTRACE_O_EXITKILL } else { 0 };
+    let options = libc::PTRACE_O_TRACESYSGOOD | killed;
+    request(libc::PTRACE_SETOPTIONS, thread, options as usize)
 }
 
 /// Has a traced thread stop.

@@ -16,7 +16,7 @@ use crate::seal::{self, Given, How, Order, Sealed};
 
 /// How often what died in the midst of an exchange is brought to its end before the sandbox is
 /// given up.
-const ATTEMPTS_MAX: u32 = 3;
+const ATTEMPTS_MAX: u32 = 20;
 
 /// A layer that is being sealed.
 #[derive(Debug)]
@@ -139,7 +139,13 @@ impl Launcher {
 
     /// The process is gone: its caller gets an answer, unless another one is to end what it began.
     pub(in super::super) fn sealing_ended(&mut self, mut sealing: Sealing, last: Option<Told>) {
-        let done = matches!(last, Some(Told::Sealed(_) | Told::Held(_)));
+        let done = matches!(
+            last,
+            Some(Told::Sealed(_) | Told::Held(_) | Told::Unchanged)
+        );
+        if let (true, Some(Told::Failed(words))) = (sealing.is_begun, &last) {
+            self.note_failure(&format!("exchange the files of a sandbox: {words}"));
+        }
         if sealing.is_begun && !done && self.take_up(&mut sealing) {
             return;
         }
