@@ -5,6 +5,7 @@
 //! when this one is killed, the kernel kills the server, so that whoever kills `barchan serve`
 //! kills both.
 
+mod ending;
 mod place;
 mod user;
 
@@ -26,6 +27,7 @@ use tokio::signal::unix::{self, SignalKind};
 
 use crate::args::{Global, Serve};
 use crate::{config, native};
+use ending::{Ending, Grace};
 pub(crate) use user::User;
 
 /// Variables that the server's libraries look at: authorities of TLS, the time zone, faults.
@@ -79,19 +81,33 @@ pub(crate) async fn run(
     let (own, its) = remote::pair().context("cannot make a channel to the server")?;
     let mut child = start(flags, its, user)?;
     let tasks = Tasks::new();
-    let serving = serve(own, global, flags, settings, level, &tasks);
+    let grace = Grace::of(&settings);
+    let mut ending = Ending::new(grace.clone());
+    let followed = Followed { level, grace };
+    let serving = serve(own, global, flags, settings, followed, &tasks);
     tokio::pin!(serving);
     let mut is_served = true;
     let status = loop {
         tokio::select! {
             ended = child.wait() => break ended.context("cannot watch the server")?,
-            signal = signals.next() => pass_on(&child, signal),
+            signal = signals.next() => {
+                pass_on(&child, signal);
+                if signal != Signal::HUP {
+                    ending.begin();
+                }
+            }
             served = &mut serving, if is_served => {
                 is_served = false;
                 if let Err(error) = served {
                     tracing::error!(%error, "the server is no longer heard");
                     pass_on(&child, Signal::TERM);
                 }
+                // It has nothing to ask any more, and so nothing to serve.
+                ending.begin();
+            }
+            () = ending.overdue() => {
+                tracing::error!("the server does not end though it was told to: it is killed");
+                pass_on(&child, Signal::KILL);
             }
         }
     };
@@ -177,7 +193,7 @@ async fn serve(
     global: &Global,
     flags: &Serve,
     settings: Settings,
-    level: Level,
+    followed: Followed,
     tasks: &Tasks,
 ) -> io::Result<()> {
     let settings = Arc::new(settings);
@@ -196,7 +212,7 @@ async fn serve(
     let (global, file) = (global.clone(), flags.config.clone());
     let read = move || {
         let handed = Handed::read(file.as_deref(), |loaded| {
-            follow(&level, loaded);
+            followed.follow(loaded);
             config::state_dir(&global).unwrap_or_else(|| server::state_dir(&loaded.settings))
         });
         let handed = handed.map_err(|error| error.to_string())?;
@@ -205,10 +221,19 @@ async fn serve(
     remote::serve(channel, start, read).await
 }
 
-/// Logs here as loudly as the server does by these settings.
-fn follow(level: &Level, loaded: &server::Loaded) {
-    if let Err(error) = level.set(&loaded.settings.log.level) {
-        tracing::error!(%error, "the log keeps its level");
+/// What this process goes by, too, when settings are read again.
+struct Followed {
+    level: Level,
+    grace: Grace,
+}
+
+impl Followed {
+    /// Logs here as loudly as the server does by these settings, and waits for it as long.
+    fn follow(&self, loaded: &server::Loaded) {
+        self.grace.follow(&loaded.settings);
+        if let Err(error) = self.level.set(&loaded.settings.log.level) {
+            tracing::error!(%error, "the log keeps its level");
+        }
     }
 }
 

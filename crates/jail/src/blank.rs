@@ -254,7 +254,7 @@ fn place_descriptors(
     program: &OwnedFd,
     prepared: &Prepared,
 ) -> io::Result<OwnedFd> {
-    let copy = |fd: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(fd, 64);
+    let copy = |fd: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(fd, guest::FREE_FD_MIN);
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     // Only the copy stays: the first of it has one of the numbers below.
     let null = copy(&rustix::fs::openat(CWD, enter::NULL, flags, Mode::empty())?)?;

@@ -268,7 +268,7 @@ const CPU_PERIOD_US: u64 = 100_000;
 
 /// Which files say this limit in this hierarchy.
 fn settings(name: &str, kind: Kind, value: u64) -> Vec<(&'static str, String)> {
-    let quota = (value * CPU_PERIOD_US / 1000).max(1000);
+    let quota = (value.saturating_mul(CPU_PERIOD_US) / 1000).max(1000);
     match (name, kind) {
         ("cpu", Kind::V1Cpu) => vec![
             ("cpu.cfs_period_us", CPU_PERIOD_US.to_string()),

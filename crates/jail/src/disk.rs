@@ -8,6 +8,7 @@
 
 mod layers;
 mod loop_device;
+mod size;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -18,12 +19,14 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom};
+use rustix::fs::{AtFlags, Mode, SeekFrom};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 
 use crate::faults::at;
 
 pub use layers::{FOLDER, Usage, add_upper, clear_number, unfinished, upper, work};
+pub use size::{BYTES_MAX, check_size, try_size};
+use size::{nameless, resize};
 
 /// Where disks are made: a folder of the state directory.
 #[derive(Debug)]
@@ -86,27 +89,38 @@ const TEMPLATES_MAX: usize = 16;
 /// Empty files that are kept.
 const SPARES_MAX: usize = 16;
 
+/// Endings of the names of templates, and of those that are not finished.
+const TEMPLATE: &str = "ext4";
+const UNFINISHED: &str = "new";
+
 impl Maker {
-    /// A maker that keeps its templates in `folder`.
+    /// A maker that keeps its templates in `folder`, where no other one makes any.
     ///
     /// # Errors
     /// When the folder cannot be made.
     pub fn new(folder: &Path) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
-        Ok(Self {
+        let maker = Self {
             folder: folder.to_owned(),
             contents: BTreeMap::new(),
             given: HashMap::new(),
             spares: Vec::new(),
-        })
+        };
+        // What one left that died over it.
+        for path in maker.files(UNFINISHED) {
+            let _ = fs::remove_file(path);
+        }
+        Ok(maker)
     }
 
     /// A new file system of `size_bytes`, with its folders belonging to `owner`.
     ///
     /// # Errors
-    /// Without mke2fs, loop devices or the right to mount; the message names the step.
+    /// Without mke2fs, loop devices or the right to mount; the message names the step. FileTooLarge
+    /// for one that is larger than may be, or than the host's file system has files.
     pub fn make(&mut self, size_bytes: u64, owner: u32) -> io::Result<Disk> {
         if !self.contents.contains_key(&size_bytes) {
+            check_size(size_bytes)?;
             let template = self.template(size_bytes);
             let content = template.and_then(|template| pieces(&template));
             let content = content.map_err(at("make a file system"))?;
@@ -121,9 +135,9 @@ impl Maker {
             .map_or(&[][..], Vec::as_slice);
         let file = match self.spares.pop() {
             Some(file) => file,
-            None => self.nameless().map_err(at("make a file"))?,
+            None => nameless(&self.folder).map_err(at("make a file"))?,
         };
-        file.set_len(size_bytes).map_err(at("size a file"))?;
+        resize(&file, size_bytes)?;
         let (device, path) =
             loop_device::attach(&file, BLOCK_BYTES).map_err(at("attach a loop device"))?;
         for (place, bytes) in content {
@@ -148,13 +162,25 @@ impl Maker {
 
     /// An empty file system of this size, made once.
     fn template(&self, size_bytes: u64) -> io::Result<File> {
-        let name = format!("template-{size_bytes}-{:016x}.ext4", edition());
+        let name = format!("template-{size_bytes}-{:016x}.{TEMPLATE}", edition());
         let path = self.folder.join(name);
         if let Ok(file) = File::open(&path) {
             return Ok(file);
         }
-        let unfinished = path.with_extension("new");
-        File::create(&unfinished)?.set_len(size_bytes)?;
+        let unfinished = path.with_extension(UNFINISHED);
+        let made = self.make_template(size_bytes, &unfinished).and_then(|()| {
+            self.forget_some();
+            fs::rename(&unfinished, &path)
+        });
+        if let Err(error) = made {
+            let _ = fs::remove_file(&unfinished);
+            return Err(error);
+        }
+        File::open(&path)
+    }
+
+    fn make_template(&self, size_bytes: u64, path: &Path) -> io::Result<()> {
+        resize(&File::create(path)?, size_bytes)?;
         let content = self.content()?;
         let block = BLOCK_BYTES.to_string();
         let options = [
@@ -168,13 +194,7 @@ impl Maker {
             GROUPS_TOGETHER,
             "-d",
         ];
-        if let Err(error) = run_mke2fs(size_bytes, &options, &content, &unfinished) {
-            let _ = fs::remove_file(&unfinished);
-            return Err(error);
-        }
-        self.forget_some();
-        fs::rename(&unfinished, &path)?;
-        File::open(&path)
+        run_mke2fs(size_bytes, &options, &content, path)
     }
 
     /// What every new file system holds.
@@ -189,20 +209,16 @@ impl Maker {
     /// Removes templates when there are many: callers choose sizes, and must not fill the state
     /// directory by it. One that is needed again costs one run of mke2fs.
     fn forget_some(&self) {
-        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        let templates = entries.map(|entry| entry.path());
-        let templates =
-            templates.filter(|path| path.extension().is_some_and(|kind| kind == "ext4"));
-        for path in templates.skip(TEMPLATES_MAX - 1) {
+        for path in self.files(TEMPLATE).skip(TEMPLATES_MAX - 1) {
             let _ = fs::remove_file(path);
         }
     }
 
-    /// An empty file without a name.
-    fn nameless(&self) -> io::Result<File> {
-        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        let mode = Mode::RUSR | Mode::WUSR;
-        Ok(File::from(rustix::fs::open(&self.folder, flags, mode)?))
+    /// The files whose names end so.
+    fn files(&self, ending: &str) -> impl Iterator<Item = PathBuf> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let paths = entries.map(|entry| entry.path());
+        paths.filter(move |path| path.extension().is_some_and(|it| it == ending))
     }
 
     /// Lets go of what sandboxes had: mounts, and the files of disks, which are kept for later ones
@@ -233,10 +249,12 @@ impl Maker {
 /// its one folder. It is sparse, and takes what is written to it.
 ///
 /// # Errors
-/// Without mke2fs, or when the host's disk refuses.
+/// Without mke2fs, or when the host's disk refuses. FileTooLarge for one that is larger than may
+/// be, or than the host's file system has files.
 pub fn make_lasting(image: &Path, size_bytes: u64, content: &Path) -> io::Result<()> {
+    check_size(size_bytes)?;
     let file = File::create_new(image).map_err(at("make its file"))?;
-    file.set_len(size_bytes).map_err(at("size its file"))?;
+    resize(&file, size_bytes)?;
     let around = content.parent().unwrap_or(content);
     let source = around.join("content");
     fs::create_dir(&source).map_err(at("make its folder"))?;
@@ -401,6 +419,65 @@ mod tests {
         let again = name_of(&File::from(second.file.try_clone().unwrap())).unwrap();
         assert_eq!(inode, again);
         assert!(has(&second, "upper") && !has(&second, "upper/left"));
+    }
+
+    /// What lies in a folder of disks and is not finished.
+    fn unfinished_in(folder: &Path) -> Vec<PathBuf> {
+        Maker {
+            folder: folder.to_owned(),
+            contents: BTreeMap::new(),
+            given: HashMap::new(),
+            spares: Vec::new(),
+        }
+        .files(UNFINISHED)
+        .collect()
+    }
+
+    #[test]
+    fn a_disk_that_cannot_be_made_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut maker = Maker::new(folder.path()).unwrap();
+        for bytes in [BYTES_MAX + 1, 1 << 63, u64::MAX] {
+            let error = maker.make(bytes, 0).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::FileTooLarge, "{error}");
+            let error = try_size(folder.path(), bytes).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::FileTooLarge, "{error}");
+            let place = folder.path().join("image");
+            let error = make_lasting(&place, bytes, folder.path()).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::FileTooLarge, "{error}");
+        }
+        assert!(unfinished_in(folder.path()).is_empty());
+        // Whatever it is that fails.
+        fs::write(folder.path().join("content"), "no folder").unwrap();
+        assert!(maker.make(64 << 20, 0).is_err());
+        assert!(unfinished_in(folder.path()).is_empty());
+    }
+
+    #[test]
+    fn what_the_host_has_no_files_of_is_told_as_such() {
+        const EXT4: i64 = 0xef53;
+        let folder = tempfile::tempdir().unwrap();
+        let found = rustix::fs::statfs(folder.path()).unwrap();
+        let tried = try_size(folder.path(), BYTES_MAX);
+        match found.f_type == EXT4 {
+            true => assert_eq!(tried.unwrap_err().kind(), io::ErrorKind::FileTooLarge),
+            // Others have larger files.
+            false => tried.unwrap(),
+        }
+        try_size(folder.path(), 1 << 40).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_maker_removes_what_an_earlier_one_did_not_finish() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["template-1-0.new", "template-1-0.ext4"] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        Maker::new(folder.path()).unwrap();
+        let left: Vec<_> = fs::read_dir(folder.path()).unwrap().flatten().collect();
+        assert_eq!(left.len(), 1);
+        assert_eq!(left[0].file_name(), "template-1-0.ext4");
     }
 
     #[test]

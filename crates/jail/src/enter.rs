@@ -6,6 +6,7 @@
 //! launcher.
 
 pub(crate) mod masks;
+mod place;
 mod prepare;
 pub(crate) mod root;
 
@@ -218,8 +219,10 @@ fn further<'a>(
     (trees, volumes, devices.first())
 }
 
-/// The step whose failure is the caller's own: the place of a volume.
+/// The steps whose failure is the caller's own: the place of a volume, and what an image has where
+/// every sandbox has something mounted.
 pub(crate) const VOLUME_PLACE: &str = "open the place of a volume";
+pub(crate) use place::IMAGE_PLACE;
 
 /// Puts volumes into the finished root, so that they may lie below /tmp.
 fn attach_volumes(
@@ -245,7 +248,7 @@ fn attach_host_trees(
     root: BorrowedFd<'_>,
 ) -> Result<(), StepError> {
     for (tree, target) in trees.iter().zip(targets) {
-        let place = root::mount_point(root, target, tree).map_err(step("open a bind target"))?;
+        let place = place::of_tree(root, target, tree)?;
         mounts::attach(tree.as_fd(), place.as_fd()).map_err(step("attach a tree of the host"))?;
     }
     Ok(())
@@ -255,7 +258,8 @@ fn mount_tmp(orders: &Orders, root: BorrowedFd<'_>) -> Result<(), StepError> {
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
     let tmp =
         mounts::in_memory("1777", orders.tmp_bytes, attributes).map_err(step("mount /tmp"))?;
-    root::attach(root, "tmp", tmp.as_fd()).map_err(step("attach /tmp"))
+    let place = place::folder(root, Path::new("tmp"))?;
+    mounts::attach(tmp.as_fd(), place.as_fd()).map_err(step("attach /tmp"))
 }
 
 /// Makes `root` the root and lets go of the host's.

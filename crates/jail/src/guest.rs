@@ -16,6 +16,8 @@ pub const CONTROL_FD: i32 = 3;
 pub const PID_MAX_FD: i32 = 4;
 /// Where a limit of System V memory is written, if the kernel lets a sandbox do so.
 pub const SHM_ALL_FD: i32 = 5;
+/// The first number that means nothing.
+pub const FREE_FD_MIN: i32 = 6;
 
 /// A program that the sandbox's creator wants run beside the entrypoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

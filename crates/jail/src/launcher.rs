@@ -33,7 +33,7 @@ use crate::ids::{self, Map};
 use crate::proto::{Hello, IdMode, VERSION};
 use crate::spec::Network;
 use crate::workshop::Workshop;
-use crate::{blank, mounts, sys};
+use crate::{blank, disk, mounts, sys};
 
 use clients::Clients;
 use create::{Caller, Job};
@@ -133,14 +133,15 @@ pub fn run(options: &Options) -> io::Result<()> {
     // Nothing is open yet but what callers had: their locks and pipes are not for sandboxes' lives.
     sys::close_from(3);
     let word_to_end = sys::hear_word_to_end()?;
-    host::raise_open_files();
+    host::raise_open_files()?;
     let program = state::seal_program(&options.execd)?;
     let state = StateDirectory::open(&options.state)?;
     let ids = ids::settle()?;
+    check_disks(options, ids)?;
     let groups = cgroup::probe(state.id());
     groups.remove_orphans();
     crate::volumes::recover()?;
-    let workshop = Workshop::start(Path::new("disk"))?;
+    let workshop = Workshop::start(Path::new(state::DISKS))?;
     let devices = mounts::device_tree(blank::STAGING, &[])?;
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     watch(&epoll, &workshop.channel, token::of(token::WORKSHOP, 0))?;
@@ -182,6 +183,21 @@ pub fn run(options: &Options) -> io::Result<()> {
     let served = launcher.serve();
     launcher.leave();
     served
+}
+
+/// Refuses to begin with disks of a size with which every create would fail.
+fn check_disks(options: &Options, ids: IdMode) -> io::Result<()> {
+    let tried = match ids {
+        IdMode::OwnRange => disk::try_size(Path::new(state::DISKS), options.disk_bytes),
+        _ => disk::check_size(options.disk_bytes),
+    };
+    match tried {
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+            Err(at("limits.default.disk")(error))
+        }
+        // Whatever else there is may be mended before the first one is made.
+        _ => Ok(()),
+    }
 }
 
 /// Wakes the loop when `fd` is readable or closed.

@@ -11,7 +11,7 @@ use crate::spec::{Keepsake, Spec};
 
 /// Raised with every change that an older side would misread. A server that finds a launcher of
 /// another version lets it finish its sandboxes and says so.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// Longest line either side accepts, in bytes.
 pub const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -322,6 +322,8 @@ pub enum FailureKind {
     VolumePath,
     /// A place in the sandbox where nothing can be mounted.
     MountPath,
+    /// An image, or what a snapshot keeps, of which no sandbox can be made.
+    Image,
     /// A snapshot that did not come about.
     Snapshot,
     /// A layer that did not come about.

@@ -146,10 +146,21 @@ fn make(name: &str, new: &New, with_disks: bool) -> io::Result<()> {
         )));
     }
     let unfinished = place(&format!("{UNFINISHED}{name}"));
-    let folder = |path: &Path, mode| fs::DirBuilder::new().mode(mode).create(path);
     // What an earlier try left, if the program died in it.
     let _ = fs::remove_dir_all(&unfinished);
-    folder(&unfinished, 0o700).map_err(at("make its folder"))?;
+    let made = furnish(&unfinished, new, with_disks)
+        .and_then(|()| fs::rename(&unfinished, place(name)).map_err(at("give it its name")));
+    if let Err(error) = made {
+        let _ = fs::remove_dir_all(&unfinished);
+        return Err(error);
+    }
+    File::open(FOLDER)?.sync_all().map_err(at("keep its name"))
+}
+
+/// Makes the folder of a volume, with all that is in it.
+fn furnish(unfinished: &Path, new: &New, with_disks: bool) -> io::Result<()> {
+    let folder = |path: &Path, mode| fs::DirBuilder::new().mode(mode).create(path);
+    folder(unfinished, 0o700).map_err(at("make its folder"))?;
     let data = unfinished.join(DATA);
     folder(&data, 0o755).map_err(at("make its folder"))?;
     // Whatever the umask of whoever started the launcher.
@@ -163,9 +174,7 @@ fn make(name: &str, new: &New, with_disks: bool) -> io::Result<()> {
     if let Some(owner) = &new.owner {
         fs::write(unfinished.join(OWNER), owner).map_err(at("note with whom it goes"))?;
     }
-    File::open(&unfinished)?.sync_all().map_err(at("keep it"))?;
-    fs::rename(&unfinished, place(name)).map_err(at("give it its name"))?;
-    File::open(FOLDER)?.sync_all().map_err(at("keep its name"))
+    File::open(unfinished)?.sync_all().map_err(at("keep it"))
 }
 
 /// All volumes, by name.

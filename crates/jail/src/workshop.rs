@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk::{Disk, Maker, Usage};
 use crate::faults::told;
+use crate::proto::{Failure, FailureKind};
 use crate::sys::{self, Cloned};
 use crate::volumes::{self, New, Opened};
 use crate::{frames, tree};
@@ -52,7 +53,37 @@ enum Ended {
     Disk { device: PathBuf, usage: Usage },
     Volume { is_new: bool },
     Done,
-    Failed(String),
+    Failed(Fault),
+}
+
+/// Why a task was not done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// The step that failed and why.
+    pub words: String,
+    /// More was asked for than this host can hold: the caller's own fault.
+    pub is_too_large: bool,
+}
+
+impl Fault {
+    /// As a failure of this kind, unless the caller is at fault.
+    #[must_use]
+    pub fn failure(self, kind: FailureKind) -> Failure {
+        let kind = match self.is_too_large {
+            true => FailureKind::Unsupported,
+            false => kind,
+        };
+        Failure::new(kind, self.words)
+    }
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        Self {
+            words: told(&error),
+            is_too_large: error.kind() == io::ErrorKind::FileTooLarge,
+        }
+    }
 }
 
 /// What a task made.
@@ -110,7 +141,7 @@ impl Workshop {
     ///
     /// # Errors
     /// When the workshop is gone.
-    pub fn answer(&self) -> io::Result<Option<Result<Made, String>>> {
+    pub fn answer(&self) -> io::Result<Option<Result<Made, Fault>>> {
         match frames::receive(&self.channel, false) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(error),
@@ -120,10 +151,10 @@ impl Workshop {
     }
 }
 
-fn made(ended: Ended, fds: Vec<OwnedFd>) -> Result<Made, String> {
+fn made(ended: Ended, fds: Vec<OwnedFd>) -> Result<Made, Fault> {
     let mut fds = fds.into_iter();
     // The kernel leaves out what the launcher has no room for.
-    let missing = || told(&io::Error::from_raw_os_error(libc::EMFILE));
+    let missing = || Fault::from(io::Error::from_raw_os_error(libc::EMFILE));
     match ended {
         Ended::Disk { device, usage } => {
             let pair = fds.next().zip(fds.next()).ok_or_else(missing)?;
@@ -185,7 +216,7 @@ fn work(channel: &OwnedFd, disks: &Path) -> ! {
                 (Ended::Volume { is_new }, made.collect())
             }
             Ok(Made::Nothing) => (Ended::Done, Vec::new()),
-            Err(error) => (Ended::Failed(told(&error)), Vec::new()),
+            Err(error) => (Ended::Failed(error.into()), Vec::new()),
         };
         drop(fds);
         let fds: Vec<_> = made.iter().map(AsFd::as_fd).collect();

@@ -17,6 +17,7 @@ pub struct SealOrder {
     /// Words of the caller's own that come with the layer.
     pub note: String,
     /// Longest time that it may take.
+    #[serde(deserialize_with = "crate::wait::bounded")]
     pub wait: Duration,
 }
 

@@ -11,6 +11,7 @@ pub mod native;
 pub mod observed;
 pub mod plan;
 pub mod remote;
+mod wait;
 
 use std::borrow::Cow;
 use std::io;
@@ -136,6 +137,7 @@ pub struct SnapshotOrder {
     /// Most bytes that it may take on the disk.
     pub bytes_max: u64,
     /// Longest time that it may take.
+    #[serde(deserialize_with = "wait::bounded")]
     pub wait: Duration,
 }
 
@@ -158,6 +160,7 @@ pub struct ExportOrder {
     /// Whether the host's own system, on which it may stand, is left out.
     pub without_host: bool,
     /// Longest time that the packing may take before the first piece.
+    #[serde(deserialize_with = "wait::bounded")]
     pub wait: Duration,
 }
 
@@ -180,6 +183,7 @@ pub struct ImportOrder {
     /// Most bytes that it may take on the disk, and the archive too.
     pub bytes_max: u64,
     /// Longest time that the unpacking may take once the archive is there.
+    #[serde(deserialize_with = "wait::bounded")]
     pub wait: Duration,
 }
 

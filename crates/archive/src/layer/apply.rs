@@ -4,6 +4,7 @@
 //! would write through one is refused, wherever it leads.
 
 mod entry;
+mod fault;
 mod hide;
 
 use std::collections::HashSet;
@@ -18,9 +19,10 @@ use super::attributes::{self, Attributes};
 use super::marks::{self, Mark};
 use super::seen::Seen;
 use super::{DEPTH_MAX, EXTENDED_BYTES_MAX, LayerLimits, LayerReport, NAME_BYTES_MAX, place};
+use crate::BLOCK_BYTES;
 use crate::frames::{Frame, Frames};
 use crate::unpack::{Name, UnpackError};
-use crate::{BLOCK_BYTES, shown};
+use fault::{refused, unsuited, written};
 
 /// What a directory, or a list of attributes, takes on a disk at least.
 const DISK_BLOCK: u64 = 4096;
@@ -119,6 +121,21 @@ impl Applied {
         Ok(())
     }
 
+    /// Sees to it that what has one of these names is a directory.
+    ///
+    /// # Errors
+    /// Refused when it is something else, otherwise the kernel's.
+    pub fn expect_directories(&self, names: &[&str]) -> Result<(), UnpackError> {
+        for name in names {
+            let own = name.as_bytes();
+            match place::kind(&self.root, own).map_err(written(own))? {
+                None | Some(FileType::Directory) => {}
+                Some(_) => return Err(refused(own, "a sandbox needs a directory there")),
+            }
+        }
+        Ok(())
+    }
+
     /// Gives directories their times, and says what is in the tree.
     ///
     /// # Errors
@@ -135,7 +152,7 @@ impl Applied {
             let Ok(folder) = self.open(parts.parts()) else {
                 continue;
             };
-            attributes::write(&folder, &it.attributes).map_err(written(&it.name))?;
+            attributes::write(&folder, &it.attributes).map_err(unsuited(&it.name))?;
             rustix::fs::futimens(&folder, &place::times(it.modified)).map_err(written(&it.name))?;
         }
         Ok(self.report)
@@ -245,15 +262,6 @@ fn is_mark(part: &[u8]) -> bool {
 
 fn named(name: &[u8]) -> Result<Name<'_>, &'static str> {
     Name::within(name, DEPTH_MAX, NAME_BYTES_MAX)
-}
-
-fn refused(name: &[u8], why: &'static str) -> UnpackError {
-    UnpackError::Refused(shown(name), why)
-}
-
-fn written(name: &[u8]) -> impl FnOnce(Errno) -> UnpackError {
-    let name = shown(name);
-    move |errno| UnpackError::Write(name, errno)
 }
 
 #[cfg(test)]

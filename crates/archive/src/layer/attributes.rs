@@ -4,13 +4,15 @@ use std::ffi::{CStr, CString};
 use std::os::fd::AsFd;
 
 use rustix::buffer::spare_capacity;
-use rustix::fs::{XattrFlags, fgetxattr, flistxattr, fsetxattr};
+use rustix::fs::{XattrFlags, fgetxattr, flistxattr, fsetxattr, fstatvfs};
 use rustix::io::Errno;
 
 use super::marks::{self, Fate};
 
 /// Linux keeps neither longer lists nor longer values.
 const BYTES_MAX: usize = 64 * 1024;
+/// With so many bytes free a disk is not full for the attributes of one file.
+const ROOM_BYTES: u64 = 1 << 20;
 /// Lists of who may access a file name users by their numbers.
 pub(super) const LISTS: &[u8] = b"system.posix_acl_";
 /// The list that whatever is made in a directory begins with.
@@ -62,15 +64,26 @@ fn value(file: impl AsFd, name: &CStr) -> Result<Vec<u8>, Errno> {
     Ok(value)
 }
 
-/// Gives an open file the attributes of an archive's entry.
+/// Gives an open file the attributes of an archive's entry. `NOSPC` means the disk, and `TOOBIG`
+/// that one file cannot have so many.
 pub(super) fn write(file: impl AsFd, attributes: &Attributes) -> Result<(), Errno> {
     for (name, value) in attributes {
         let Some(name) = marks::inward(name).and_then(|name| CString::new(name).ok()) else {
             continue;
         };
-        fsetxattr(&file, name.as_c_str(), value, XattrFlags::empty())?;
+        match fsetxattr(&file, name.as_c_str(), value, XattrFlags::empty()) {
+            // ext4 says the same of a disk that is full and of a file that has enough of them.
+            Err(Errno::NOSPC) if has_room(&file) => return Err(Errno::TOOBIG),
+            given => given?,
+        }
     }
     Ok(())
+}
+
+/// Whether the file system of a file has blocks for more than its attributes.
+fn has_room(file: impl AsFd) -> bool {
+    let found = fstatvfs(file);
+    found.is_ok_and(|found| found.f_bavail.saturating_mul(found.f_frsize) > ROOM_BYTES)
 }
 
 /// Takes away what an entry before had under the same name.

@@ -1,5 +1,6 @@
 mod fidelity;
 mod small;
+mod unwritable;
 
 use std::fs;
 use std::io::Cursor;

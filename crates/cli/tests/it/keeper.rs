@@ -91,6 +91,26 @@ async fn the_server_has_no_rights_and_its_sandboxes_are_whole() {
 }
 
 #[tokio::test]
+async fn a_server_that_does_not_end_is_killed() {
+    let world = World::with_settings("[server]\nshutdown_grace_s = 0\n").await;
+    let server = world.pid_of("server").unwrap();
+    let keeper = Pid::from_raw(status(server, "PPid").parse().unwrap()).unwrap();
+    // It takes no notice of any signal that it may refuse.
+    kill_process(server, Signal::STOP).unwrap();
+    kill_process(keeper, Signal::TERM).unwrap();
+    until("both are gone", async || {
+        test_kill_process(server).is_err() && is_over(keeper)
+    })
+    .await;
+}
+
+/// Whether a process has ended, whether or not anybody has asked how.
+fn is_over(pid: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    stat.map_or(true, |stat| stat.contains(") Z "))
+}
+
+#[tokio::test]
 async fn settings_that_only_root_may_read_are_read_again() {
     let world = World::with_settings("[limits]\nsandboxes_max = 1\n").await;
     let file = world.settings();

@@ -32,6 +32,10 @@ const FURNITURE: [(&str, u32); 11] = [
     ("tmp", 0o1777),
     ("workspace", 0o1777),
 ];
+/// Where things are mounted when a sandbox starts, before anything of it runs.
+const PLACES: [&str; 4] = ["dev", "proc", "sys", "tmp"];
+/// The same, for what stands on the host's own system.
+const PLACES_ON_HOST: [&str; 5] = ["dev", "proc", "sys", "tmp", "usr"];
 /// Said before each layer.
 pub const NEXT: &[u8] = b"layer";
 /// Said after the last one.
@@ -144,8 +148,11 @@ fn apply(
             _ => return Err(UnpackError::Read(io::ErrorKind::InvalidData.into())),
         }
     }
-    if !order.on_host {
+    if order.on_host {
+        tree.expect_directories(&PLACES_ON_HOST)?;
+    } else {
         tree.furnish(&FURNITURE)?;
+        tree.expect_directories(&PLACES)?;
     }
     tree.finish()
 }

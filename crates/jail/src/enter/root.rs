@@ -7,7 +7,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 
-use super::{Kit, Orders, StepError, step};
+use super::{Kit, Orders, StepError, place, step};
 use crate::{disk, mounts};
 
 /// Assembles the root in the workshop, which is the working directory.
@@ -113,8 +113,7 @@ pub(crate) fn attach(root: BorrowedFd<'_>, place: &str, tree: BorrowedFd<'_>) ->
 
 /// Moves a prepared folder of the workshop, with all that hangs below it, into the root.
 pub(crate) fn move_in(root: BorrowedFd<'_>, view: &str) -> Result<(), StepError> {
-    let target = mounts::open_inside(root, Path::new(view))
-        .map_err(|errno| StepError::new(&format!("attach /{view}"), &errno.into()))?;
+    let target = place::folder(root, Path::new(view))?;
     mounts::move_from(view, target.as_fd())
         .map_err(|errno| StepError::new(&format!("attach /{view}"), &errno.into()))
 }

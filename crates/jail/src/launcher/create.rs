@@ -20,7 +20,7 @@ use crate::faults::at;
 use crate::proto::{Answer, Failure, FailureKind, IdMode};
 use crate::spec::{Limits, Network, Spec};
 use crate::workshop::Task;
-use crate::{blank, frames, log_ring, mounts};
+use crate::{blank, disk, frames, log_ring, mounts};
 
 /// A connection and the number of its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,6 +99,9 @@ impl Launcher {
 
     fn admit(&self, spec: &Spec) -> Result<(), Failure> {
         let invalid = |words: String| Err(Failure::new(FailureKind::Invalid, words));
+        if let Some(bytes) = spec.limits.disk_bytes {
+            admit_size(bytes)?;
+        }
         let shaped = spec.id.len() == 36
             && spec
                 .id
@@ -321,6 +324,12 @@ impl Launcher {
         self.close_unused_volumes();
         self.clients.send(job.caller, Answer::Failed(failure));
     }
+}
+
+/// Refuses a disk or volume that cannot be, before anything is made for it.
+pub(super) fn admit_size(bytes: u64) -> Result<(), Failure> {
+    let checked = disk::check_size(bytes);
+    checked.map_err(|error| Failure::new(FailureKind::Unsupported, error.to_string()))
 }
 
 /// Mounts of the trees of the host that a sandbox sees, under its own ids.

@@ -2,10 +2,9 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use super::verbs::failed;
 use super::{Launcher, WorkshopClient};
 use crate::proto::{Answer, Failure, FailureKind};
-use crate::workshop::{Made, Task};
+use crate::workshop::{Fault, Made, Task};
 
 impl Launcher {
     pub(super) fn hear_workshop(&mut self) {
@@ -22,7 +21,7 @@ impl Launcher {
         }
     }
 
-    fn deliver(&mut self, answer: Result<Made, String>) {
+    fn deliver(&mut self, answer: Result<Made, Fault>) {
         match (self.tasks.pop_front(), answer) {
             (Some(WorkshopClient::Slot(number)), Ok(Made::Disk(disk))) => {
                 if let Some(slot) = self.slots.get_mut(&number) {
@@ -34,10 +33,11 @@ impl Launcher {
                 }
             }
             (Some(WorkshopClient::Slot(number)), answer) => {
-                let words = answer
-                    .err()
-                    .unwrap_or_else(|| "the workshop made no disk".to_owned());
-                self.failed_inside(number, Failure::new(FailureKind::Start, words));
+                let failure = match answer {
+                    Err(fault) => fault.failure(FailureKind::Start),
+                    Ok(_) => Failure::new(FailureKind::Start, "the workshop made no disk"),
+                };
+                self.failed_inside(number, failure);
                 if let Some(slot) = self.slots.get(&number) {
                     slot.kill();
                 }
@@ -45,15 +45,17 @@ impl Launcher {
             (Some(WorkshopClient::Caller(caller)), Ok(_)) => {
                 self.clients.send(caller, Answer::Done);
             }
-            (Some(WorkshopClient::Caller(caller)), Err(words)) => {
-                self.clients
-                    .send(caller, failed(FailureKind::Start, &words));
+            (Some(WorkshopClient::Caller(caller)), Err(fault)) => {
+                let failure = fault.failure(FailureKind::Start);
+                self.clients.send(caller, Answer::Failed(failure));
             }
             (Some(WorkshopClient::Volume(order)), answer) => {
-                let opened = answer.and_then(|made| match made {
-                    Made::Volume(opened, is_new) => Ok((opened, is_new)),
-                    _ => Err("the workshop made no volume".to_owned()),
-                });
+                let kind = FailureKind::VolumeUnusable;
+                let opened = match answer {
+                    Ok(Made::Volume(opened, is_new)) => Ok((opened, is_new)),
+                    Ok(_) => Err(Failure::new(kind, "the workshop made no volume")),
+                    Err(fault) => Err(fault.failure(kind)),
+                };
                 self.volume_opened(order, opened);
             }
             (Some(WorkshopClient::Nobody) | None, _) => {}

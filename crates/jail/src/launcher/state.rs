@@ -17,6 +17,9 @@ use crate::{blank, mounts};
 /// of any length would not fit a socket's address.
 pub(crate) const SOCKET: &str = "jail/launcher.sock";
 
+/// Where disks are made.
+pub(super) const DISKS: &str = "disk";
+
 /// How long a killed predecessor may take to end.
 const PREDECESSOR_MS: i64 = 8_000;
 /// How often its lock is tried meanwhile.
@@ -41,7 +44,7 @@ impl StateDirectory {
                 .mode(0o700)
                 .create(path.join(name))
         };
-        for name in ["", "jail", "disk"] {
+        for name in ["", "jail", DISKS] {
             private(Path::new(name))?;
         }
         fs::DirBuilder::new()

@@ -210,9 +210,10 @@ impl Launcher {
                 let failed = serde_json::from_slice::<StepError>(&bytes).unwrap_or_else(|_| {
                     StepError::new("speak", &io::ErrorKind::InvalidData.into())
                 });
-                let kind = match failed.step == enter::VOLUME_PLACE {
-                    true => FailureKind::MountPath,
-                    false => FailureKind::Start,
+                let kind = match failed.step.as_str() {
+                    enter::VOLUME_PLACE => FailureKind::MountPath,
+                    enter::IMAGE_PLACE => FailureKind::Image,
+                    _ => FailureKind::Start,
                 };
                 self.failed_inside(number, Failure::new(kind, failed.to_string()));
             }
@@ -351,7 +352,7 @@ impl Launcher {
     }
 }
 
-pub(super) fn failed(kind: FailureKind, words: &str) -> Answer {
+fn failed(kind: FailureKind, words: &str) -> Answer {
     Answer::Failed(Failure::new(kind, words))
 }
 

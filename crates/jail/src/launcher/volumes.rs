@@ -10,6 +10,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path};
 
+use super::create::admit_size;
 use super::slot::{Slot, Stage};
 use super::{Launcher, WorkshopClient};
 use crate::host_paths::open_or_make;
@@ -89,6 +90,9 @@ impl Launcher {
             if self.volumes.open.contains_key(name) {
                 continue;
             }
+            if let Some(new) = new.filter(|_| self.makes_disks()) {
+                admit_size(new.bytes)?;
+            }
             let goes_with_sandbox = new.is_some_and(|new| new.goes_with_sandbox);
             let new = new.map(|new| New {
                 bytes: new.bytes,
@@ -123,7 +127,7 @@ impl Launcher {
     }
 
     /// The workshop opened a volume, or could not.
-    pub(super) fn volume_opened(&mut self, order: Order, answer: Result<(Opened, bool), String>) {
+    pub(super) fn volume_opened(&mut self, order: Order, answer: Result<(Opened, bool), Failure>) {
         let Order {
             name,
             sandbox,
@@ -146,9 +150,9 @@ impl Launcher {
                     }
                 }
             }
-            Err(words) => {
+            Err(failure) => {
                 self.volumes.open.remove(&name);
-                self.fail_volume(&name, &words);
+                self.fail_volume(&name, &failure);
             }
         }
         for number in self.claimed_with(&name) {
@@ -158,11 +162,10 @@ impl Launcher {
     }
 
     /// Refuses everybody who waits for a volume.
-    fn fail_volume(&mut self, name: &str, words: &str) {
-        let words = format!("the volume {name}: {words}");
+    fn fail_volume(&mut self, name: &str, failure: &Failure) {
+        let words = format!("the volume {name}: {}", failure.message);
         for number in self.claimed_with(name) {
-            let failure = Failure::new(FailureKind::VolumeUnusable, words.clone());
-            self.refuse_slot(number, failure);
+            self.refuse_slot(number, Failure::new(failure.kind, words.clone()));
         }
     }
 

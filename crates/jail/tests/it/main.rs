@@ -3,3 +3,4 @@
 
 mod child;
 mod host_paths;
+mod launcher;

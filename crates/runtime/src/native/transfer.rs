@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use super::{Settings, from_failure, internal, start};
 use crate::image::oci::OciError;
+use crate::wait::WAIT_MAX;
 use crate::{ArchiveFault, ErrorKind, RuntimeError};
 
 /// How long the launcher's process may do nothing. It gives up on us later than we on it.
@@ -57,7 +58,7 @@ impl Patience {
     fn new(wait: Duration) -> (Self, Waiting) {
         let is_over = Arc::new(AtomicBool::new(false));
         let waiting = Waiting(Arc::clone(&is_over));
-        let until = Instant::now() + wait;
+        let until = Instant::now() + wait.min(WAIT_MAX);
         (Self { until, is_over }, waiting)
     }
 

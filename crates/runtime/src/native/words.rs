@@ -5,7 +5,9 @@ use barchan_jail::spec;
 use serde::{Deserialize, Serialize};
 
 use crate::image::ImageError;
-use crate::{EndReason, ErrorKind, NamedVolume, Observed, Phase, RuntimeError, VolumeFault};
+use crate::{
+    ArchiveFault, EndReason, ErrorKind, NamedVolume, Observed, Phase, RuntimeError, VolumeFault,
+};
 
 /// What the launcher keeps for us with each sandbox.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -72,6 +74,7 @@ pub(super) fn from_failure(failure: Failure) -> RuntimeError {
         FailureKind::VolumeInUse => ErrorKind::Volume(VolumeFault::InUse),
         FailureKind::VolumePath => ErrorKind::Volume(VolumeFault::SubPath),
         FailureKind::MountPath => ErrorKind::Volume(VolumeFault::MountPath),
+        FailureKind::Image => ErrorKind::Archive(ArchiveFault::Invalid),
         FailureKind::Snapshot => ErrorKind::SnapshotFailed,
         FailureKind::Layer => ErrorKind::LayerFailed,
         FailureKind::LayerNotFound => ErrorKind::UnknownLayer,

@@ -6,9 +6,11 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use futures::FutureExt;
 use rustix::fs::OFlags;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OnceCell, broadcast, watch};
@@ -66,7 +68,9 @@ where
         let host = Arc::clone(&host);
         tasks.spawn(async move {
             let is_start = matches!(ask, Ask::Start);
-            let (said, fds, outgoing) = host.answer(ask, given).await;
+            // A question that this process has a fault in is answered as well.
+            let answer = AssertUnwindSafe(host.answer(ask, given)).catch_unwind();
+            let (said, fds, outgoing) = answer.await.unwrap_or_else(|_| faulty());
             // Heard from before the answer on, so that nothing is missed behind it.
             let served = host.served.get().filter(|_| is_start && said.is_ok());
             let served = served.map(|served| (&*served.runtime, News::of(served)));
@@ -80,6 +84,13 @@ where
         });
     }
     Ok(())
+}
+
+/// The answer to a question over which the program stumbled; the log has where.
+fn faulty() -> (Answer, Vec<OwnedFd>, Option<Outgoing>) {
+    let words = "the privileged process of this server has a fault in this; its log says more";
+    let error = RuntimeError::new(ErrorKind::Internal, words);
+    (Err(error), Vec::new(), None)
 }
 
 struct Host<S, C> {

@@ -74,3 +74,28 @@ async fn a_server_that_did_not_listen_hears_of_every_end() {
     });
     heard.await.expect("some ends are never heard of");
 }
+
+#[tokio::test]
+async fn a_question_over_which_the_keeper_stumbles_is_answered() {
+    let (near, far) = pair().unwrap();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        let start = || async { Err(strange()) };
+        let _ = serve(near, start, || panic!("a fault of the program")).await;
+    });
+    let (remote, hearing) = Remote::new(far).unwrap();
+    let asked = async {
+        let settings = remote.settings().await.unwrap_err();
+        assert_eq!(settings.kind, ErrorKind::Internal, "{settings}");
+        // It is there for what comes after.
+        let start = remote.start().await.unwrap_err();
+        assert_eq!(start.message, strange().message);
+    };
+    let answered = tokio::time::timeout(PATIENCE, async {
+        tokio::select! {
+            () = asked => {}
+            () = hearing => panic!("the keeper is gone"),
+        }
+    });
+    answered.await.expect("there is no answer");
+}

@@ -12,8 +12,9 @@ use rustix::fs::{
 use rustix::io::Errno;
 use tar::EntryType;
 
+use super::fault::{check_target, refused, unsuited, written};
 use super::hide::mark_opaque;
-use super::{Applied, PENDING_BYTES_MAX, Pending, named, refused, written};
+use super::{Applied, PENDING_BYTES_MAX, Pending, named};
 use crate::frames::{Broken, Frame, Frames};
 use crate::layer::{attributes, place};
 use crate::unpack::UnpackError;
@@ -66,6 +67,7 @@ impl Applied {
                 self.fill(frames, &frame, &File::from(file))
             }
             EntryType::Symlink => {
+                check_target(&frame.link).map_err(|why| refused(&name, why))?;
                 place::remove(here, own).map_err(failed())?;
                 let made = symlinkat(frame.link.as_slice(), here, own);
                 made.and_then(|()| label(here, own, &frame))
@@ -91,14 +93,13 @@ impl Applied {
 
     /// Gives a directory all but its time and the list of what is made in it.
     pub(super) fn dress(&mut self, folder: &OwnedFd, frame: Frame) -> Result<(), UnpackError> {
-        let failed = written(&frame.name);
         let (user, group) = place::owner(&frame);
         let (first, last) = attributes::split(frame.attributes);
         place::owned(fchown(folder, user, group))
             .and_then(|()| fchmod(folder, Mode::from_raw_mode(frame.mode & 0o7777)))
             .and_then(|()| attributes::forget(folder))
-            .and_then(|()| attributes::write(folder, &first))
-            .map_err(failed)?;
+            .map_err(written(&frame.name))?;
+        attributes::write(folder, &first).map_err(unsuited(&frame.name))?;
         let lists: usize = last.iter().map(|(_, list)| list.len()).sum();
         self.pending_bytes += frame.name.len() + lists + size_of::<Pending>();
         if self.pending_bytes > PENDING_BYTES_MAX {
@@ -123,6 +124,9 @@ impl Applied {
             let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
             written(&frame.name)(errno)
         };
+        if i64::try_from(frame.size).is_err() {
+            return Err(failed(Errno::FBIG.into()));
+        }
         let whole = [(0, frame.size)];
         for (offset, length) in frame.segments.as_deref().unwrap_or(&whole) {
             let (mut at, end) = (*offset, offset.saturating_add(*length));
@@ -144,8 +148,9 @@ impl Applied {
         let (user, group) = place::owner(frame);
         place::owned(fchown(file, user, group))
             .and_then(|()| fchmod(file, Mode::from_raw_mode(frame.mode & 0o7777)))
-            .and_then(|()| attributes::write(file, &frame.attributes))
-            .and_then(|()| futimens(file, &place::times((frame.modified, frame.nanoseconds))))
+            .map_err(written(&frame.name))?;
+        attributes::write(file, &frame.attributes).map_err(unsuited(&frame.name))?;
+        futimens(file, &place::times((frame.modified, frame.nanoseconds)))
             .map_err(written(&frame.name))
     }
 

@@ -3,16 +3,24 @@
 use super::*;
 
 /// A record of an extended header, with its own length before it.
-fn record(key: &str, value: &str) -> Vec<u8> {
-    let rest = format!(" {key}={value}\n");
+fn record(key: &str, value: &[u8]) -> Vec<u8> {
+    let rest = [b" ", key.as_bytes(), b"=", value, b"\n"].concat();
     let mut length = rest.len() + 1;
     while length != rest.len() + length.to_string().len() {
         length = rest.len() + length.to_string().len();
     }
-    format!("{length}{rest}").into_bytes()
+    [length.to_string().into_bytes(), rest].concat()
 }
 
-fn extended(records: &[(&str, &str)]) -> Vec<u8> {
+pub(super) fn extended(records: &[(&str, &str)]) -> Vec<u8> {
+    let records: Vec<_> = records
+        .iter()
+        .map(|(key, value)| (*key, value.as_bytes()))
+        .collect();
+    extended_bytes(&records)
+}
+
+pub(super) fn extended_bytes(records: &[(&str, &[u8])]) -> Vec<u8> {
     let all: Vec<u8> = records
         .iter()
         .flat_map(|(key, value)| record(key, value))
@@ -21,7 +29,7 @@ fn extended(records: &[(&str, &str)]) -> Vec<u8> {
 }
 
 /// A file in the sparse format of PAX, with this text before its content.
-fn sparse(size: usize, map: &str, content: &[u8]) -> Vec<u8> {
+pub(super) fn sparse(size: usize, map: &str, content: &[u8]) -> Vec<u8> {
     let size = size.to_string();
     let head = extended(&[
         ("GNU.sparse.major", "1"),

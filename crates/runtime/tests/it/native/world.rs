@@ -116,7 +116,7 @@ impl Drop for World {
     }
 }
 
-fn settings(state: &Path, host_paths: Vec<PathBuf>, devices: PathBuf) -> Settings {
+pub(crate) fn settings(state: &Path, host_paths: Vec<PathBuf>, devices: PathBuf) -> Settings {
     Settings {
         state: state.to_owned(),
         jail: guests::program("barchan-jail"),

@@ -25,8 +25,18 @@ fn link(name: &str, to: &str) -> Vec<u8> {
     entry(EntryType::Symlink, name, to, b"")
 }
 
+/// Says that the next entry has a name of so many bytes.
+fn long_name(bytes: usize) -> Vec<u8> {
+    entry(
+        EntryType::GNULongName,
+        "././@LongLink",
+        "",
+        &vec![b'n'; bytes],
+    )
+}
+
 /// Archives that must be refused.
-pub(crate) const HOSTILE: [Case; 29] = [
+pub(crate) const HOSTILE: [Case; 34] = [
     (
         "nothing at all",
         || Vec::new(),
@@ -315,5 +325,35 @@ pub(crate) const HOSTILE: [Case; 29] = [
         || layer(&Image::of(&[]).entries()[2..]),
         Invalid,
         "",
+    ),
+    (
+        "a place of a sandbox that is a link",
+        || of(&[file("etc/f"), link("proc", "/etc")]),
+        Invalid,
+        "proc is refused: a sandbox needs a directory there",
+    ),
+    (
+        "a place of a sandbox that is a file",
+        || of(&[file("tmp")]),
+        Invalid,
+        "tmp is refused: a sandbox needs a directory there",
+    ),
+    (
+        "a link that leads nowhere",
+        || of(&[link("l", "")]),
+        Invalid,
+        "leads nowhere",
+    ),
+    (
+        "a name that no file can have",
+        || of(&[long_name(300), file("x")]),
+        Invalid,
+        "a name in it is too long",
+    ),
+    (
+        "a name that no message has room for",
+        || of(&[long_name(100_000), file("x")]),
+        Invalid,
+        "a name in it is too long",
     ),
 ];
