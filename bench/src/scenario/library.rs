@@ -221,6 +221,7 @@ fn plan(without_cpu: bool) -> Result<Plan> {
         id: uuid::Uuid::new_v4().to_string().parse()?,
         image: IMAGE.to_owned(),
         snapshot: None,
+        from: None,
         entrypoint: vec![PROGRAM.to_owned()],
         env: BTreeMap::new(),
         limits: Limits {

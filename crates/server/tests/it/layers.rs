@@ -94,31 +94,12 @@ async fn what_cannot_be_done_with_layers_is_told() {
     let nobody = NOBODY.to_owned();
     let undo = |layer: u32| json!({ "layer": layer });
     let own = id.to_string();
+    const NO_SANDBOX: &str = "404 DOCKER::SANDBOX_NOT_FOUND";
     for (method, path, body, expected) in [
-        (
-            "POST",
-            nobody.clone(),
-            json!({}),
-            "404 DOCKER::SANDBOX_NOT_FOUND",
-        ),
-        (
-            "GET",
-            nobody.clone(),
-            Value::Null,
-            "404 DOCKER::SANDBOX_NOT_FOUND",
-        ),
-        (
-            "POST",
-            format!("{nobody}/undo"),
-            undo(1),
-            "404 DOCKER::SANDBOX_NOT_FOUND",
-        ),
-        (
-            "POST",
-            format!("{nobody}/fork"),
-            json!({}),
-            "404 DOCKER::SANDBOX_NOT_FOUND",
-        ),
+        ("POST", nobody.clone(), json!({}), NO_SANDBOX),
+        ("GET", nobody.clone(), Value::Null, NO_SANDBOX),
+        ("POST", format!("{nobody}/undo"), undo(1), NO_SANDBOX),
+        ("POST", format!("{nobody}/fork"), json!({}), NO_SANDBOX),
         (
             "DELETE",
             format!("{own}/7"),
@@ -161,6 +142,14 @@ async fn what_cannot_be_done_with_layers_is_told() {
         let answer = world.layer(method, &path, &body).await;
         assert_eq!(code(&answer), expected, "{method} {path} {body}");
     }
+}
+
+#[tokio::test]
+async fn what_the_runtime_refuses_is_told() {
+    let world = World::new().await;
+    let id = world.sandbox().await;
+    world.sealed(&id, &Value::Null).await;
+    let own = id.to_string();
     world.fake.set_busy(&id, true);
     let refuse = json!({"layer": 1, "whenBusy": "refuse"});
     for (path, expected) in [
