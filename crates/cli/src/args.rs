@@ -45,7 +45,7 @@ pub(crate) struct Global {
         value_name = "KEY"
     )]
     pub(crate) api_key: Option<String>,
-    /// Folder of the private server's state
+    /// Folder of a server's state: of the private one, of `serve`, and of commands about this host
     #[arg(long, global = true, env = barchan_wire::local::STATE_DIR_ENV, value_name = "DIR")]
     pub(crate) state_dir: Option<PathBuf>,
     /// Print data as JSON

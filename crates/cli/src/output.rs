@@ -1,4 +1,10 @@
 //! All that the program prints. Data goes to standard output, everything else to standard error.
+//!
+//! Whatever is printed may hold words of strangers: names, labels, reasons. Only what a command in
+//! a sandbox writes is passed on as it is.
+
+mod errors;
+mod words;
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -10,6 +16,7 @@ use comfy_table::{Table, presets};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
+pub(crate) use self::words::Words;
 use crate::config::Terminal;
 
 /// How to print.
@@ -33,19 +40,31 @@ impl Output {
     }
 
     /// A line of data.
-    pub(crate) fn line(&self, text: &str) -> io::Result<()> {
+    pub(crate) fn line(&self, words: impl Into<Words>) -> io::Result<()> {
+        writeln!(io::stdout().lock(), "{}", words.into().as_str())
+    }
+
+    /// Lines of our own, such as a page of a manual.
+    pub(crate) fn page(&self, text: &str) -> io::Result<()> {
         writeln!(io::stdout().lock(), "{text}")
     }
 
     /// Data as JSON, indented for people who look at it.
     pub(crate) fn json<T: Serialize>(&self, value: &T) -> io::Result<()> {
-        let mut out = io::stdout().lock();
-        serde_json::to_writer_pretty(&mut out, value)?;
-        writeln!(out)
+        self.page(&words::harmless_json(&serde_json::to_string_pretty(value)?))
+    }
+
+    /// Data as JSON in one line.
+    pub(crate) fn json_line<T: Serialize>(&self, value: &T) -> io::Result<()> {
+        self.page(&words::harmless_json(&serde_json::to_string(value)?))
     }
 
     /// Rows under a heading; on a terminal no wider than it.
     pub(crate) fn table(&self, heading: &[&str], rows: Vec<Vec<String>>) -> io::Result<()> {
+        let cells = |row: Vec<String>| row.into_iter().map(|cell| words::harmless(&cell).into());
+        let rows = rows
+            .into_iter()
+            .map(|row| cells(row).collect::<Vec<String>>());
         let mut table = Table::new();
         table
             .load_preset(presets::NOTHING)
@@ -58,7 +77,7 @@ impl Output {
             table.set_content_arrangement(comfy_table::ContentArrangement::Disabled);
         }
         let lines = table.lines().map(|line| line.trim_end().to_owned());
-        self.line(&lines.collect::<Vec<_>>().join("\n"))
+        self.page(&lines.collect::<Vec<_>>().join("\n"))
     }
 
     /// A piece of a command's standard output, at once and unchanged.
@@ -79,39 +98,41 @@ impl Output {
     }
 
     /// A note for whoever watches. That nobody can read it is no reason to stop.
-    pub(crate) fn note(&self, text: &str) {
-        drop(writeln!(io::stderr().lock(), "{text}"));
+    pub(crate) fn note(&self, words: impl Into<Words>) {
+        drop(writeln!(io::stderr().lock(), "{}", words.into().as_str()));
     }
 
     /// Tells an error with its causes, and gives the exit code.
     pub(crate) fn fail(&self, error: &Error, code: u8) -> ExitCode {
         if !is_broken_pipe(error) {
-            self.note(&format!("{} {}", self.red("error:"), sentence(error)));
+            let mark = self.red("error:").and(" ");
+            self.note(mark.and(Words::lines(&errors::sentence(error))));
         }
         ExitCode::from(code)
     }
 
+    /// A note that something may be other than was meant.
+    pub(crate) fn warn(&self, text: &str) {
+        self.note(self.yellow("warning:").and(" ").and(text));
+    }
+
     /// Red on a terminal that likes colours.
-    pub(crate) fn red(&self, text: &str) -> String {
+    pub(crate) fn red(&self, text: &str) -> Words {
         self.coloured("1;31", text)
     }
 
     /// Green likewise.
-    pub(crate) fn green(&self, text: &str) -> String {
+    pub(crate) fn green(&self, text: &str) -> Words {
         self.coloured("32", text)
     }
 
     /// Yellow likewise.
-    pub(crate) fn yellow(&self, text: &str) -> String {
+    pub(crate) fn yellow(&self, text: &str) -> Words {
         self.coloured("33", text)
     }
 
-    fn coloured(&self, code: &str, text: &str) -> String {
-        if self.terminal.has_colour {
-            format!("\x1b[{code}m{text}\x1b[0m")
-        } else {
-            text.to_owned()
-        }
+    fn coloured(&self, code: &str, text: &str) -> Words {
+        Words::coloured(text, self.terminal.has_colour.then_some(code))
     }
 
     /// A bar for a transfer; without a size it counts. Silent where nobody watches.
@@ -158,35 +179,9 @@ pub(crate) fn is_broken_pipe(error: &Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(is_pipe)
 }
 
-/// The error and its causes, each once.
-fn sentence(error: &Error) -> String {
-    let mut text = error.to_string();
-    for cause in error.chain().skip(1) {
-        let cause = cause.to_string();
-        if !text.ends_with(&cause) {
-            text.push_str(": ");
-            text.push_str(&cause);
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn causes_are_told_once() {
-        let error = Error::msg("disk full")
-            .context("cannot write a")
-            .context("copy: disk full");
-        assert_eq!(
-            sentence(&error),
-            "copy: disk full: cannot write a: disk full"
-        );
-        let twice = Error::msg("disk full").context("cannot write a: disk full");
-        assert_eq!(sentence(&twice), "cannot write a: disk full");
-    }
 
     #[test]
     fn only_terminals_that_like_them_get_colours() {
@@ -195,7 +190,10 @@ mod tests {
                 is_interactive: true,
                 has_colour,
             };
-            assert_eq!(Output::new(false, &terminal).red("error:"), expected);
+            assert_eq!(
+                Output::new(false, &terminal).red("error:").as_str(),
+                expected
+            );
         }
     }
 }

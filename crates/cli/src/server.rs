@@ -5,8 +5,8 @@ mod private;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use barchan_client::{Client, Filter, Limits, Target};
-use barchan_wire::id::SandboxId;
+use barchan_client::{Client, Filter, Limits, SnapshotFilter, Target};
+use barchan_wire::id::{SandboxId, SnapshotId};
 use barchan_wire::local;
 use barchan_wire::secret::Secret;
 
@@ -54,12 +54,27 @@ pub(crate) async fn find(client: &Client, text: &str) -> Result<SandboxId> {
         bail!("`{text}` is no sandbox id; `barchan list` shows them");
     }
     let all = client.list(&Filter::default()).await?;
-    let mut found = all
-        .into_iter()
-        .filter(|it| it.id.as_str().starts_with(text));
+    the_one(text, "sandbox", all.into_iter().map(|it| it.id))
+}
+
+/// The snapshot that an id, or the beginning of one, names.
+pub(crate) async fn find_snapshot(client: &Client, text: &str) -> Result<SnapshotId> {
+    if let Ok(id) = text.parse() {
+        return Ok(id);
+    }
+    if !is_id_like(text) {
+        bail!("`{text}` is no snapshot id; `barchan snapshot list` shows them");
+    }
+    let all = client.snapshots(&SnapshotFilter::default()).await?;
+    the_one(text, "snapshot", all.into_iter().map(|it| it.id))
+}
+
+/// The id that begins so, if it is one alone.
+fn the_one<T: ToString>(text: &str, what: &str, ids: impl Iterator<Item = T>) -> Result<T> {
+    let mut found = ids.filter(|id| id.to_string().starts_with(text));
     match (found.next(), found.next()) {
-        (Some(sandbox), None) => Ok(sandbox.id),
-        (None, _) => bail!("no sandbox has an id that begins with `{text}`"),
-        (Some(_), Some(_)) => bail!("several sandboxes begin with `{text}`; write more of the id"),
+        (Some(id), None) => Ok(id),
+        (None, _) => bail!("no {what} has an id that begins with `{text}`"),
+        (Some(_), Some(_)) => bail!("several {what}s begin with `{text}`; write more of the id"),
     }
 }

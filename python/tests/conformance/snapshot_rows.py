@@ -35,6 +35,7 @@ SNAPSHOTS = [
         look=lambda it: "name" not in it.json(),
     ),
     Row(TAKE, "/sandboxes/{sandbox}/snapshots", 422, body={"name": ""}),
+    Row(TAKE, "/sandboxes/{sandbox}/snapshots", 422, body={"name": "a\nb"}),
     Row(TAKE, "/sandboxes/{nobody}/snapshots", 404, "DOCKER::SANDBOX_NOT_FOUND", body={}),
     Row(TAKE, "/sandboxes/{paused}/snapshots", 409, "SNAPSHOT::INVALID_SOURCE_STATE", body={}),
     Row(TAKE, "/sandboxes/{ended}/snapshots", 409, "SNAPSHOT::INVALID_SOURCE_STATE", body={}),

@@ -35,7 +35,7 @@ pub(crate) enum Snapshot {
     },
     /// Show all that is known of a snapshot
     Inspect {
-        /// Snapshot, by its id
+        /// Snapshot, by id or the beginning of one
         id: String,
     },
     /// Write a snapshot as an OCI image, in a tar archive
@@ -49,7 +49,7 @@ pub(crate) enum Snapshot {
         /// Leave out the host's own system, on which the snapshot stands
         #[arg(long)]
         without_host: bool,
-        /// Snapshot, by its id
+        /// Snapshot, by id or the beginning of one
         id: String,
     },
     /// Make a snapshot of an OCI image in a tar archive, and print its id
@@ -62,7 +62,7 @@ pub(crate) enum Snapshot {
     },
     /// Remove snapshots on which nothing stands
     Rm {
-        /// Snapshots, by their ids
+        /// Snapshots, by their ids or beginnings of them
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },

@@ -65,10 +65,10 @@ fn is_asked_for(line: &Line, flags: &Audit, since_us: Option<i64>) -> bool {
 /// One line of JSON as it was noted, or the same for people.
 fn print(line: &Line, output: &Output) -> Result<()> {
     if output.is_json() {
-        return Ok(output.line(&serde_json::to_string(line)?)?);
+        return Ok(output.json_line(line)?);
     }
     if let Some(lost) = line.lost {
-        output.line(&output.yellow(&format!("{lost} lines could not be written here")))?;
+        output.line(output.yellow(&format!("{lost} lines could not be written here")))?;
     }
     let actor = &line.actor;
     let mut who = actor.kind.escape_debug().to_string();

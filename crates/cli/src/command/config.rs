@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::args::{Global, Settings};
 use crate::config::server_settings;
-use crate::output::Output;
+use crate::output::{Output, Words};
 use crate::server::connect_running;
 
 /// The exit code when there are faults.
@@ -24,11 +24,11 @@ pub(super) async fn run(global: &Global, command: Settings, output: &Output) -> 
         Settings::Check { file } => check(global, file.as_deref(), output),
         Settings::Show { file } => show(global, file.as_deref(), output).map(|()| 0),
         Settings::Reference => {
-            output.line(server::reference().trim_end())?;
+            output.page(server::reference().trim_end())?;
             Ok(0)
         }
         Settings::Metrics => {
-            output.line(barchan_server::observe::reference().trim_end())?;
+            output.page(barchan_server::observe::reference().trim_end())?;
             Ok(0)
         }
         Settings::Reload => reload(global, output).await.map(|()| 0),
@@ -76,7 +76,7 @@ fn check(global: &Global, file: Option<&Path>, output: &Output) -> Result<u8> {
             true => output.red("error:"),
             false => output.yellow("warning:"),
         };
-        output.line(&format!("{mark} {finding}"))?;
+        output.line(mark.and(&format!(" {finding}")))?;
     }
     let what = match &read {
         Some(file) => file.display().to_string(),
@@ -92,7 +92,7 @@ fn check(global: &Global, file: Option<&Path>, output: &Output) -> Result<u8> {
         (0, _) => output.yellow(&format!("usable, {}", count(warnings, "warning"))),
         _ => output.red(&counts),
     };
-    output.line(&format!("{what}: {verdict}"))?;
+    output.line(Words::from(&format!("{what}: ")).and(verdict))?;
     Ok(if errors == 0 { 0 } else { FAULTY })
 }
 
@@ -139,7 +139,7 @@ async fn reload(global: &Global, output: &Output) -> Result<()> {
         ..
     } = report;
     for warning in warnings {
-        output.note(&format!("{} {warning}", output.yellow("warning:")));
+        output.warn(&warning);
     }
     if changed.is_empty() && needs_restart.is_empty() {
         output.line("nothing has changed")?;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::Result;
+use barchan_client::Client;
 use barchan_wire::lifecycle::{CreateSandbox, Image};
 use barchan_wire::secret::Secret;
 
@@ -16,7 +17,7 @@ const IDLE: [&str; 3] = ["tail", "-f", "/dev/null"];
 
 pub(super) async fn run(global: &Global, flags: Create, output: &Output) -> Result<()> {
     let client = server::connect(global).await?;
-    let mut request = request(flags.sandbox, flags.timeout.0);
+    let mut request = request(&client, flags.sandbox, flags.timeout.0).await?;
     request.metadata = flags.label.into_iter().collect();
     if !flags.entrypoint.is_empty() {
         request.entrypoint = Some(flags.entrypoint);
@@ -31,7 +32,19 @@ pub(super) async fn run(global: &Global, flags: Create, output: &Output) -> Resu
 }
 
 /// What to ask of the server for these flags.
-pub(super) fn request(flags: Sandbox, lifetime: Option<Duration>) -> CreateSandbox {
+pub(super) async fn request(
+    client: &Client,
+    mut flags: Sandbox,
+    lifetime: Option<Duration>,
+) -> Result<CreateSandbox> {
+    if let Some(text) = &flags.snapshot {
+        let id = server::find_snapshot(client, text).await?;
+        flags.snapshot = Some(id.to_string());
+    }
+    Ok(asked(flags, lifetime))
+}
+
+fn asked(flags: Sandbox, lifetime: Option<Duration>) -> CreateSandbox {
     let limits = [
         ("cpu", flags.cpu),
         ("memory", flags.memory),
@@ -69,7 +82,7 @@ mod tests {
             memory: Some("1Gi".to_owned()),
             disk: None,
         };
-        let request = request(flags, Some(Duration::from_secs(90)));
+        let request = asked(flags, Some(Duration::from_secs(90)));
         let limits = BTreeMap::from([("memory".to_owned(), "1Gi".to_owned())]);
         assert_eq!(request.resource_limits, Some(limits));
         assert_eq!(request.timeout_s, Some(90));

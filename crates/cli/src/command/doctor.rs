@@ -4,7 +4,7 @@ use anyhow::Result;
 use barchan_runtime::native::doctor::{self, Finding, Verdict};
 use serde::Serialize;
 
-use crate::output::Output;
+use crate::output::{Output, Words};
 
 /// A finding as scripts read it.
 #[derive(Debug, Serialize)]
@@ -25,7 +25,7 @@ pub(super) fn run(output: &Output) -> Result<u8> {
             tell(finding, output)?;
         }
         output.line("")?;
-        output.line(&summary(&findings, output))?;
+        output.line(summary(&findings, output))?;
     }
     Ok(u8::from(!is_safe(&findings)))
 }
@@ -54,14 +54,14 @@ fn tell(finding: &Finding, output: &Output) -> Result<()> {
         Verdict::Weaker => output.yellow(&padded),
         Verdict::Missing => output.red(&padded),
     };
-    output.line(&format!("{mark}  {}: {}", finding.name, finding.detail))?;
+    output.line(mark.and(&format!("  {}: {}", finding.name, finding.detail)))?;
     if !finding.remedy.is_empty() {
         output.line(&format!("         → {}", finding.remedy))?;
     }
     Ok(())
 }
 
-fn summary(findings: &[Finding], output: &Output) -> String {
+fn summary(findings: &[Finding], output: &Output) -> Words {
     let weaker = findings
         .iter()
         .filter(|it| it.verdict == Verdict::Weaker)

@@ -15,7 +15,7 @@ use barchan_server::config as server;
 use crate::args::{Global, Image};
 use crate::config;
 use crate::native::{self, Role};
-use crate::output::Output;
+use crate::output::{Output, Words};
 
 pub(super) async fn run(global: &Global, flags: Image, output: &Output) -> Result<()> {
     let settings = config::server_settings(global, None)?.settings;
@@ -73,7 +73,7 @@ fn progress(output: Output) -> (ProgressSink, Arc<indicatif::ProgressBar>) {
         if output.is_watched() {
             shown.set_length(u64::try_from(of).unwrap_or(u64::MAX));
             shown.set_position(u64::try_from(step).unwrap_or(u64::MAX));
-            shown.set_message(message);
+            shown.set_message(Words::from(&message).as_str().to_owned());
         } else {
             output.note(&format!("[{step}/{of}] {message}"));
         }

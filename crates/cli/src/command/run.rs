@@ -25,9 +25,8 @@ pub(super) async fn run(global: &Global, flags: Run, output: &Output) -> Result<
     // From here on a signal must not end the program before the sandbox is deleted.
     let mut stop = Stop::listen().context("cannot listen for signals")?;
     let lifetime = (flags.timeout + GRACE).max(Duration::from_secs(TIMEOUT_S_MIN.unsigned_abs()));
-    let created = client
-        .create(&create::request(flags.sandbox, Some(lifetime)))
-        .await?;
+    let request = create::request(&client, flags.sandbox, Some(lifetime)).await?;
+    let created = client.create(&request).await?;
     let request = CommandRequest {
         argv: Some(flags.command),
         cwd: flags.cwd,

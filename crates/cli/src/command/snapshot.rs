@@ -4,9 +4,8 @@ mod images;
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use barchan_client::{Client, SnapshotFilter};
-use barchan_wire::id::SnapshotId;
 use barchan_wire::lifecycle::{Snapshot as Told, SnapshotState};
 
 use crate::args::{Global, Snapshot};
@@ -59,7 +58,11 @@ async fn dispatch(global: &Global, flags: Snapshot, output: &Output) -> Result<u
             };
             list(&client, &filter, quiet, output).await?;
         }
-        Snapshot::Inspect { id } => output.json(&client.snapshot(&parsed(&id)?).await?)?,
+        Snapshot::Inspect { id } => output.json(
+            &client
+                .snapshot(&server::find_snapshot(&client, &id).await?)
+                .await?,
+        )?,
         Snapshot::Export {
             output: path,
             force: is_forced,
@@ -71,7 +74,13 @@ async fn dispatch(global: &Global, flags: Snapshot, output: &Output) -> Result<u
                 is_forced,
                 without_host,
             };
-            images::export(&client, &parsed(&id)?, wish, output).await?;
+            images::export(
+                &client,
+                &server::find_snapshot(&client, &id).await?,
+                wish,
+                output,
+            )
+            .await?;
         }
         Snapshot::Import { name, file } => {
             images::import(&client, &file, name.as_deref(), output).await?;
@@ -123,7 +132,7 @@ async fn list(
 async fn remove(client: &Client, ids: &[String], output: &Output) -> Result<u8> {
     let mut code = 0;
     for text in ids {
-        let done = match parsed(text) {
+        let done = match server::find_snapshot(client, text).await {
             Ok(id) => client.remove_snapshot(&id).await.map_err(Into::into),
             Err(error) => Err(error),
         };
@@ -136,11 +145,6 @@ async fn remove(client: &Client, ids: &[String], output: &Output) -> Result<u8> 
         }
     }
     Ok(code)
-}
-
-fn parsed(text: &str) -> Result<SnapshotId> {
-    let unknown = || anyhow!("`{text}` is no snapshot id; `barchan snapshot list` shows them");
-    text.parse().map_err(|_| unknown())
 }
 
 fn row(snapshot: &Told) -> Vec<String> {

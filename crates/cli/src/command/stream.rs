@@ -10,6 +10,10 @@ use crate::stop::Stop;
 
 /// The exit code of a command that could not be found or started, as shells have it.
 const NOT_STARTED: u8 = 127;
+/// The exit code of a command whose time was over, as `timeout` has it.
+const TIMED_OUT: u8 = 124;
+/// What the daemon's word for such an end begins with.
+const TIMEOUT: &str = "timeout:";
 
 /// How watching a command came to an end.
 pub(super) enum Finish {
@@ -111,14 +115,14 @@ async fn watch(
         match told {
             Some(Told::Stdout(bytes)) => output.stdout(&bytes)?,
             Some(Told::Stderr(bytes)) => output.stderr(&bytes)?,
-            Some(Told::Gap(bytes)) => output.note(&format!(
-                "{} {bytes} bytes of output are lost",
-                output.yellow("warning:")
-            )),
+            Some(Told::Gap(bytes)) => output.warn(&format!("{bytes} bytes of output are lost")),
             Some(Told::Ended(ended)) => {
+                let why = ended.error.unwrap_or_default();
+                if why.starts_with(TIMEOUT) {
+                    return Ok(timed_out(&why, output));
+                }
                 if ended.out_of_memory {
-                    let why = ended.error.unwrap_or_default();
-                    output.note(&format!("{} {why}", output.yellow("warning:")));
+                    output.warn(&why);
                 }
                 return Ok(exit_code(ended.exit_code));
             }
@@ -135,16 +139,28 @@ async fn watch_text(mut running: Running, id: &mut Option<String>, output: &Outp
             Said::Stdout(text) => output.stdout(text.as_bytes())?,
             Said::Stderr(text) => output.stderr(text.as_bytes())?,
             Said::Ended(End::Exit(code)) => return Ok(exit_code(code)),
+            Said::Ended(End::Failed(why)) if why.starts_with(TIMEOUT) => {
+                return Ok(timed_out(&why, output));
+            }
             Said::Ended(End::Failed(why)) => {
-                output.note(&format!(
-                    "{} cannot run the command: {why}",
-                    output.red("error:")
-                ));
+                let why = format!(" cannot run the command: {why}");
+                output.note(output.red("error:").and(&why));
                 return Ok(NOT_STARTED);
             }
         }
     }
     Ok(0)
+}
+
+/// Tells that a command was ended because its time was over.
+fn timed_out(why: &str, output: &Output) -> u8 {
+    let why = why.strip_prefix(TIMEOUT).unwrap_or(why).trim();
+    output.note(
+        output
+            .red("error:")
+            .and(&format!(" the command took too long: {why}")),
+    );
+    TIMED_OUT
 }
 
 /// A code that does not fit into a byte must not become a success.

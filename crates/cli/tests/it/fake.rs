@@ -97,6 +97,7 @@ fn routes(shared: Shared) -> Router {
     let inside = "/v1/sandboxes/{id}/proxy/44772";
     Router::new()
         .route("/v1/sandboxes", get(list).post(create))
+        .route("/v1/snapshots", get(snapshots))
         .route("/v1/sandboxes/{id}", axum::routing::delete(delete))
         .route(
             &format!("{inside}/command"),
@@ -138,6 +139,16 @@ async fn list(State(shared): State<Shared>) -> Json<Value> {
     let pagination = json!({"page": 1, "pageSize": 200, "totalItems": 2, "totalPages": 1,
                             "hasNextPage": false});
     Json(json!({"items": [sandbox(ID), sandbox(OTHER)], "pagination": pagination}))
+}
+
+/// One with a name that means harm to terminals and tables.
+async fn snapshots() -> Json<Value> {
+    let name = format!("a\u{1b}]0;t\u{7}\u{9b}2J\u{202e}\n{OTHER}  faked  Ready");
+    let snapshot = json!({"id": ID, "sandboxId": OTHER, "name": name,
+                          "status": {"state": "Ready"}, "createdAt": "2030-01-01T00:00:00Z"});
+    let pagination = json!({"page": 1, "pageSize": 200, "totalItems": 1, "totalPages": 1,
+                            "hasNextPage": false});
+    Json(json!({"items": [snapshot], "pagination": pagination}))
 }
 
 async fn create(State(shared): State<Shared>, Json(body): Json<Value>) -> Response {

@@ -63,6 +63,35 @@ async fn a_command_that_cannot_start_ends_as_shells_have_it() {
 }
 
 #[tokio::test]
+async fn words_of_strangers_steer_no_terminal_and_make_no_rows() {
+    let fake = Fake::start(Script::Hangs);
+    let table = ran(&fake, &["snapshot", "list"]).await.stdout;
+    assert_eq!(table.lines().count(), 2, "{table}");
+    let json = ran(&fake, &["snapshot", "list", "--json"]).await.stdout;
+    let name = serde_json::from_str::<Value>(&json).unwrap()[0]["name"].clone();
+    assert!(name.as_str().unwrap().contains("\u{9b}2J"), "{json}");
+    for shown in [table, json] {
+        let steers = |char: char| char != '\n' && (char.is_control() || char == '\u{202e}');
+        assert!(!shown.contains(steers), "{shown:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_whose_time_is_over_ends_as_with_timeout() {
+    let why = "timeout: killed after 1000 ms (killed by signal 9)";
+    let fake = Fake::start(Script::Says(vec![ends(why)]));
+    for arguments in [&["run", "sleep", "5"][..], &["exec", ID, "sleep", "5"]] {
+        let ran = ran(&fake, arguments).await;
+        assert_eq!(ran.code, Some(124));
+        assert!(
+            ran.stderr.contains("took too long: killed after 1000 ms"),
+            "{}",
+            ran.stderr
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_stream_that_breaks_off_is_no_success_and_leaves_no_sandbox() {
     let fake = Fake::start(Script::Says(vec![says("stdout", "half")]));
     let ran = ran(&fake, &["run", "x"]).await;

@@ -40,6 +40,9 @@ impl CreateSnapshot {
                 reader.refuse("string_too_short", "name", words);
             } else if name.len() > NAME_BYTES_MAX {
                 reader.refuse("string_too_long", "name", "must have at most 255 bytes");
+            } else if name.contains(char::is_control) {
+                let words = "must have no control characters, such as line ends";
+                reader.refuse("string_pattern_mismatch", "name", words);
             }
         }
         faults.or(Self { name })
@@ -119,6 +122,14 @@ mod tests {
             (
                 Some(json!({"name": "é".repeat(128)})),
                 Err("string_too_long"),
+            ),
+            (
+                Some(json!({"name": "a\nb"})),
+                Err("string_pattern_mismatch"),
+            ),
+            (
+                Some(json!({"name": "\u{9b}2J"})),
+                Err("string_pattern_mismatch"),
             ),
             (Some(json!({"name": 1})), Err("string_type")),
             (Some(json!([])), Err("model_attributes_type")),

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use barchan_server::config::{Import, Line, Outcome, foreign_path, import};
 
 use crate::config::variables;
-use crate::output::Output;
+use crate::output::{Output, Words};
 use crate::owned;
 
 /// The exit code when something is refused.
@@ -27,7 +27,7 @@ pub(super) fn run(file: Option<PathBuf>, wish: Option<&Wish>, output: &Output) -
         output.json(&import.lines)?;
     } else {
         for line in &import.lines {
-            output.line(&told(&file, line, output))?;
+            output.line(told(&file, line, output))?;
         }
     }
     let refused = import.lines.iter().filter(|line| is_refused(line)).count();
@@ -69,7 +69,7 @@ fn unreadable(file: &Path, faults: &[(usize, String)]) -> anyhow::Error {
     )
 }
 
-fn told(file: &Path, line: &Line, output: &Output) -> String {
+fn told(file: &Path, line: &Line, output: &Output) -> Words {
     let place = match line.line {
         Some(number) => format!("{}:{number}: ", file.display()),
         None => String::new(),
@@ -78,13 +78,14 @@ fn told(file: &Path, line: &Line, output: &Output) -> String {
     match &line.outcome {
         Outcome::Mapped { ours, note } => {
             let note = note.map(|note| format!(" ({note})")).unwrap_or_default();
-            let mark = output.green("means");
-            format!("{place}{theirs} {mark} {}{note}", ours.join(", "))
+            let ours = ours.join(", ");
+            Words::from(&format!("{place}{theirs} "))
+                .and(output.green("means"))
+                .and(&format!(" {ours}{note}"))
         }
-        Outcome::Ignored { why } => format!("{place}{theirs} is ignored: {why}"),
-        Outcome::Refused { why } => {
-            let mark = output.red("refused");
-            format!("{place}{theirs} is {mark}: {why}")
-        }
+        Outcome::Ignored { why } => Words::from(&format!("{place}{theirs} is ignored: {why}")),
+        Outcome::Refused { why } => Words::from(&format!("{place}{theirs} is "))
+            .and(output.red("refused"))
+            .and(&format!(": {why}")),
     }
 }
