@@ -13,6 +13,7 @@ mod live;
 mod load;
 mod observe;
 mod paths;
+mod ranges;
 mod reading;
 mod reference;
 mod secret;

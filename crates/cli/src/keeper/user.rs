@@ -61,6 +61,10 @@ fn choose(
             ),
         },
     };
+    // System calls take this number for "leave it as it is", or have no number besides it.
+    if [user.uid, user.gid].contains(&u32::MAX) {
+        bail!("server.user: {} means nobody: name another user", u32::MAX);
+    }
     Ok((user.uid != 0).then_some(user))
 }
 
@@ -112,10 +116,18 @@ mod tests {
             let chosen = choose(setting, accounts, || 60_700).unwrap();
             assert_eq!(chosen, expected, "{setting:?}");
         }
-        for setting in ["nobody-here", "", "-1", "4294967296", "web:x"] {
-            let error = choose(Some(setting), ACCOUNTS, || 0)
-                .unwrap_err()
-                .to_string();
+        let odd = format!("{ACCOUNTS}odd:x:4294967295:1::/:/\nodder:x:1:4294967295::/:/\n");
+        for setting in [
+            "nobody-here",
+            "",
+            "-1",
+            "4294967295",
+            "4294967296",
+            "web:x",
+            "odd",
+            "odder",
+        ] {
+            let error = choose(Some(setting), &odd, || 0).unwrap_err().to_string();
             assert!(error.contains("server.user"), "{setting}: {error}");
         }
     }

@@ -3,15 +3,12 @@
 use std::path::{Component, Path};
 
 use barchan_daemon::telemetry;
-use barchan_wire::lifecycle::create::TIMEOUT_S_MIN;
 use barchan_wire::lifecycle::resources;
 
 use super::{SecretSetting, Settings};
 use crate::api::{AccessLog, Domain, OSEP_SHAPE, OsepKey, Readers};
 use crate::observe::{BadEndpoint, Endpoint};
 
-/// Most spare processes: beyond it they take more than they save.
-const SPARES_MAX: usize = 1024;
 /// Shortest key that is no invitation to guess, in bytes.
 const KEY_BYTES_MIN: usize = 16;
 
@@ -28,20 +25,12 @@ pub(super) fn faults(settings: &Settings) -> Vec<Fault> {
     if let Some(key) = &server.api_key {
         found.extend(key_fault(settings, key.secret().reveal()));
     }
-    let least = TIMEOUT_S_MIN.unsigned_abs();
     let has_plain_host = server.public_host.as_deref().is_none_or(|host| {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-:[]_".contains(&byte);
         !host.is_empty() && host.bytes().all(plain)
     });
     let socket = server.socket.as_deref();
     for (is_good, key, why) in [
-        (
-            server
-                .max_sandbox_timeout_seconds
-                .is_none_or(|s| s >= least),
-            "server.max_sandbox_timeout_seconds",
-            "the least time to live is 60 seconds",
-        ),
         (
             has_plain_host,
             "server.public_host",
@@ -56,21 +45,6 @@ pub(super) fn faults(settings: &Settings) -> Vec<Fault> {
             settings.runtime.kind == "native",
             "runtime.kind",
             "the only runtime is `native`",
-        ),
-        (
-            settings.runtime.spares <= SPARES_MAX,
-            "runtime.spares",
-            "at most 1024 processes are kept ready",
-        ),
-        (
-            settings.audit.files_max >= 1,
-            "audit.files_max",
-            "there is at least one file",
-        ),
-        (
-            settings.access.admin_rate_per_s != Some(0),
-            "access.admin_rate_per_s",
-            "leave it out for no limit",
         ),
         (
             telemetry::is_level(&settings.log.level),

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use barchan_daemon::folder;
 use confique::{Config, Layer as _};
 use serde::{Deserialize, Serialize};
 
 use super::environment::{self, Variable};
 use super::finding::{Finding, Origin, SettingsError};
 use super::reading::{self, Layer, Leaf, Text};
-use super::{Settings, check, doubts, settings_path};
+use super::{Settings, check, doubts, ranges, settings_path};
 
 /// Largest settings file, in bytes.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -115,6 +116,9 @@ impl Surroundings {
         for (key, why) in check::faults(&settings) {
             findings.push(Finding::error(Some(key), origin(key), why));
         }
+        for (key, why) in ranges::faults(&settings) {
+            findings.push(Finding::error(Some(key), origin(key), why));
+        }
         for (key, why) in doubts::of(&settings) {
             findings.push(Finding::warning(Some(key), origin(key), why));
         }
@@ -197,7 +201,7 @@ impl Settings {
 
 fn text(path: &Path) -> std::io::Result<String> {
     let mut bytes = Vec::new();
-    let file = std::fs::File::open(path)?;
+    let file = folder::open_regular(path)?;
     file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(std::io::Error::other("it is larger than any settings"));

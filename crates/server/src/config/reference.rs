@@ -4,7 +4,7 @@ use confique::meta::Expr;
 
 use super::catalog::{self, Entry, Section};
 use super::live::is_fixed;
-use super::show;
+use super::{ranges, show};
 
 const HEAD: &str = "\
 # Settings of the server
@@ -63,7 +63,9 @@ fn row(section: &str, entry: &Entry) -> String {
         ""
     };
     let means = prose(entry.doc).replace('|', "\\|");
-    format!("| `{name}` | {default} | {variables} | {means}{at_start} |\n")
+    let range = ranges::told(&entry.key).map(|range| format!(" A number {range}."));
+    let range = range.unwrap_or_default();
+    format!("| `{name}` | {default} | {variables} | {means}{range}{at_start} |\n")
 }
 
 fn default(value: &Expr) -> Option<String> {
