@@ -12,6 +12,17 @@ pub const COMMAND_RETENTION_S: u64 = 24 * 3600;
 pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
 /// How much of a command's answer is kept for its idempotency key, in bytes: beginning and end.
 pub const COMMAND_RESULT_BYTES_MAX: usize = 256 * 1024;
+/// Most labels (entries of `metadata`) of one sandbox. Each has at most 317 bytes of key and 63 of
+/// value.
+pub const SANDBOX_LABELS_MAX: usize = 64;
+/// Most extensions of one sandbox that are kept and shown.
+pub const SANDBOX_EXTENSIONS_MAX: usize = 64;
+/// How long these are together, names included, in bytes.
+pub const SANDBOX_EXTENSIONS_BYTES_MAX: usize = 16 * 1024;
+/// Most variables of one sandbox's environment, and most words of its entrypoint.
+pub const SANDBOX_TEXTS_MAX: usize = 4096;
+/// How long an entrypoint is, each word with one byte for its end. Every list shows it.
+pub const ENTRYPOINT_BYTES_MAX: usize = 256 * 1024;
 /// Most volumes of one sandbox.
 pub const SANDBOX_VOLUMES_MAX: usize = 32;
 /// Most isolated sessions of one sandbox at once.

@@ -148,6 +148,7 @@ SANDBOXES = [
     create(400, BAD_LABEL, metadata={"-a": "b"}),
     create(400, BAD_LABEL, metadata={"a": "x" * 64}),
     create(400, BAD_LABEL, metadata={"opensandbox.io/x": "b"}),
+    create(400, BAD_LABEL, metadata={f"k{number}": "v" for number in range(65)}),
     create(400, BAD_VALUE, resourceLimits={"cpu": "abc"}),
     create(400, BAD_VALUE, resourceLimits={"memory": "-1Gi"}),
     create(400, BAD_VALUE, timeout=10**18),

@@ -12,6 +12,10 @@ use barchan_runtime::{Capabilities, Limits};
 use barchan_wire::id::SnapshotId;
 use barchan_wire::lifecycle::create::{IDLE_TIMEOUT, KEPT_EXTENSIONS, RENEW_ON_ACCESS};
 use barchan_wire::lifecycle::{CreateSandbox, Platform, code, metadata};
+use barchan_wire::limits::{
+    ENTRYPOINT_BYTES_MAX, SANDBOX_EXTENSIONS_BYTES_MAX, SANDBOX_EXTENSIONS_MAX, SANDBOX_LABELS_MAX,
+    SANDBOX_TEXTS_MAX,
+};
 use barchan_wire::secret::Secret;
 
 use super::errors::Refusal;
@@ -125,7 +129,7 @@ impl Admission {
         Ok(Allotment {
             metadata: asked.metadata.clone(),
             timeout_s: asked.timeout_s,
-            extensions: kept(&asked.extensions),
+            extensions: kept(&asked.extensions)?,
             idle_timeout_s: idle_timeout_s.or(self.idle_timeout_s),
             renew_on_access_s,
         })
@@ -137,6 +141,11 @@ impl Admission {
         labels: &BTreeMap<String, String>,
         timeout_s: Option<u64>,
     ) -> Result<(), Refusal> {
+        if labels.len() > SANDBOX_LABELS_MAX {
+            let count = labels.len();
+            let message = format!("metadata has {count} labels, {SANDBOX_LABELS_MAX} at most");
+            return Err(Refusal::new(400, code::INVALID_METADATA_LABEL, message));
+        }
         for (key, value) in labels {
             metadata::check(key, value).map_err(|fault| {
                 let shown: String = key.chars().take(64).collect();
@@ -232,13 +241,26 @@ fn seconds(
 }
 
 /// Those that are shown again; others are acted upon, or have no meaning here and are dropped.
-fn kept(asked: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+fn kept(asked: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Refusal> {
     let is_kept = |key: &String| {
         key.starts_with(KEPT_EXTENSIONS) || key == RENEW_ON_ACCESS || key == IDLE_TIMEOUT
     };
     let kept = asked.iter().filter(|(key, _)| is_kept(key));
-    kept.map(|(key, value)| (key.clone(), value.clone()))
-        .collect()
+    let kept: BTreeMap<String, String> = kept
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    let bytes: usize = kept
+        .iter()
+        .map(|(key, value)| key.len() + value.len())
+        .sum();
+    if kept.len() > SANDBOX_EXTENSIONS_MAX || bytes > SANDBOX_EXTENSIONS_BYTES_MAX {
+        return Err(Refusal::parameter(format!(
+            "extensions has {} entries that are kept, of {bytes} bytes together; at most are \
+             {SANDBOX_EXTENSIONS_MAX} of {SANDBOX_EXTENSIONS_BYTES_MAX} bytes",
+            kept.len()
+        )));
+    }
+    Ok(kept)
 }
 
 fn check_entrypoint(entrypoint: &[String]) -> Result<(), Refusal> {
@@ -255,14 +277,30 @@ fn check_entrypoint(entrypoint: &[String]) -> Result<(), Refusal> {
     if entrypoint.iter().any(|word| word.len() > TEXT_BYTES_MAX) {
         return refused("a word of the entrypoint has more than 131071 bytes");
     }
+    if entrypoint.len() > SANDBOX_TEXTS_MAX {
+        return refused("the entrypoint has more than 4096 words");
+    }
+    if texts_bytes(entrypoint) > ENTRYPOINT_BYTES_MAX {
+        return refused("the entrypoint has more than 256 KiB: put what is long into a file");
+    }
     Ok(())
+}
+
+/// What the words of an entrypoint take together, each with the byte for its end.
+fn texts_bytes(entrypoint: &[String]) -> usize {
+    entrypoint.iter().map(|word| word.len() + 1).sum()
 }
 
 fn environment(
     asked: BTreeMap<String, Secret>,
     entrypoint: &[String],
 ) -> Result<BTreeMap<String, Secret>, Refusal> {
-    let mut total: usize = entrypoint.iter().map(|word| word.len() + 1).sum();
+    if asked.len() > SANDBOX_TEXTS_MAX {
+        let count = asked.len();
+        let message = format!("env has {count} variables, {SANDBOX_TEXTS_MAX} at most");
+        return Err(Refusal::parameter(message));
+    }
+    let mut total = texts_bytes(entrypoint);
     let mut env = BTreeMap::new();
     for (name, value) in asked {
         let shown: String = name.chars().take(64).collect();

@@ -180,6 +180,7 @@ impl From<LifecycleError> for Refusal {
             LifecycleError::NotPaused { .. } => (409, code::NOT_PAUSED),
             LifecycleError::NeverExpires(_) => (409, code::INVALID_EXPIRATION),
             LifecycleError::Past => (400, code::INVALID_EXPIRATION),
+            LifecycleError::TooManyLabels(_) => (400, code::INVALID_METADATA_LABEL),
             LifecycleError::Full(_) => (429, code::LIMIT_REACHED),
             LifecycleError::Quota(error) => by_quota(error),
             LifecycleError::NoPool(_) => (404, code::POOL_NOT_FOUND),

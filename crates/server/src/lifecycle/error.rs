@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use barchan_runtime::RuntimeError;
 use barchan_wire::id::SandboxId;
+use barchan_wire::limits::SANDBOX_LABELS_MAX;
 
 use super::layer::LayerError;
 use super::snapshot::SnapshotError;
@@ -94,6 +95,9 @@ pub enum LifecycleError {
     /// The moment asked for is not in the future.
     #[error("a sandbox cannot expire in the past: expiresAt must lie after now")]
     Past,
+    /// The sandbox has as many labels as it may.
+    #[error("sandbox {0} would have more labels than {SANDBOX_LABELS_MAX}: take some away")]
+    TooManyLabels(SandboxId),
     /// The server holds as many sandboxes as it may.
     #[error(
         "the server holds {0} sandboxes, as many as `limits.sandboxes_max` allows: delete some or \
@@ -165,6 +169,7 @@ impl LifecycleError {
             Refusal::NotPaused => Self::NotPaused { id, standing },
             Refusal::NeverExpires => Self::NeverExpires(id),
             Refusal::Past => Self::Past,
+            Refusal::TooManyLabels => Self::TooManyLabels(id),
         }
     }
 }

@@ -122,6 +122,8 @@ pub enum Refusal {
     NeverExpires,
     /// A sandbox cannot expire in the past.
     Past,
+    /// A sandbox has no more labels than so many.
+    TooManyLabels,
     /// Nothing is to be changed.
     Nothing,
 }
@@ -215,6 +217,9 @@ fn next(record: &Record, event: &Event, now: Now) -> Result<State, Refusal> {
         (_, Event::Renewed(_)) if record.expires_at().is_none() => Err(Refusal::NeverExpires),
         (_, Event::Renewed(at)) if *at <= Time::new(now.wall) => Err(Refusal::Past),
         (Running, Event::Accessed) if record.expiry_after_access(now).is_some() => Ok(Running),
+        (_, Event::Labelled(patch)) if record.has_too_many_labels(patch) => {
+            Err(Refusal::TooManyLabels)
+        }
         // An end that was seen before the start was told stays the end.
         (stays, Event::Started { .. } | Event::Renewed(_) | Event::Labelled(_)) => {
             Ok(stays.clone())

@@ -257,6 +257,31 @@ async fn sweeps_and_verbs_at_once_lose_nothing() {
 }
 
 #[tokio::test]
+async fn a_patch_brings_no_more_labels_than_there_may_be() {
+    let world = World::new().await;
+    let labels = |from: usize, to: usize| {
+        let entries = (from..to).map(|n| (format!("k{n}"), json!("v")));
+        Value::Object(entries.collect())
+    };
+    let id = world
+        .sandbox_with(&json!({"metadata": labels(0, 60)}))
+        .await;
+    let path = format!("/v1/sandboxes/{id}/metadata");
+    for (patch, expected) in [
+        (labels(60, 65), "400 SANDBOX::INVALID_METADATA_LABEL"),
+        (labels(60, 64), "200"),
+        (json!({"k0": "w", "k1": "w"}), "200"),
+        (json!({"new": "v"}), "400 SANDBOX::INVALID_METADATA_LABEL"),
+        (json!({"new": "v", "k0": null}), "200"),
+    ] {
+        let answer = world.call("PATCH", &path).json(&patch).send().await;
+        assert_eq!(answer.code(), expected, "{patch}");
+    }
+    let kept = world.get(&id).await.json()["metadata"].clone();
+    assert_eq!(kept.as_object().unwrap().len(), 64);
+}
+
+#[tokio::test]
 async fn labels_are_patched_whole_or_not_at_all() {
     let world = World::new().await;
     let id = world

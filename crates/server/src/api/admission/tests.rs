@@ -147,6 +147,40 @@ fn bad_parameters_are_refused() {
     );
 }
 
+/// So many entries, each of a length.
+fn map(prefix: &str, count: usize, bytes: usize) -> Value {
+    let entries = (0..count).map(|n| (format!("{prefix}{n:05}"), json!("x".repeat(bytes))));
+    Value::Object(entries.collect())
+}
+
+#[test]
+fn what_every_list_shows_has_an_end() {
+    let kept = |count, bytes| map("opensandbox.extensions.", count, bytes);
+    let words = |count, bytes| json!(vec!["x".repeat(bytes); count]);
+    let label = "400 SANDBOX::INVALID_METADATA_LABEL";
+    let parameter = "400 SANDBOX::INVALID_PARAMETER";
+    let entrypoint = "400 DOCKER::INVALID_ENTRYPOINT";
+    for (field, most, beyond, told) in [
+        ("metadata", map("l", 64, 63), map("l", 65, 1), label),
+        ("extensions", kept(64, 200), kept(65, 1), parameter),
+        // Names of 28 bytes.
+        ("extensions", kept(16, 996), kept(16, 997), parameter),
+        ("env", map("E", 4096, 100), map("E", 4097, 1), parameter),
+        ("entrypoint", words(4096, 63), words(4097, 1), entrypoint),
+        (
+            "entrypoint",
+            words(2, 131_071),
+            words(3, 100_000),
+            entrypoint,
+        ),
+    ] {
+        check("granted", &[json!({ field: most })]);
+        check(told, &[json!({ field: beyond })]);
+    }
+    // What is dropped is not counted.
+    check("granted", &[json!({"extensions": map("other.", 1000, 10)})]);
+}
+
 #[test]
 fn amounts_that_make_no_sense_are_refused() {
     let limits = [

@@ -6,6 +6,7 @@ use std::time::Duration;
 use barchan_daemon::clock::Now;
 use barchan_wire::id::SandboxId;
 use barchan_wire::lifecycle::Time;
+use barchan_wire::limits::SANDBOX_LABELS_MAX;
 use serde::{Deserialize, Serialize};
 
 use super::history::HAPPENINGS_MAX;
@@ -334,6 +335,16 @@ impl Record {
     /// Works out its deadline anew, when nobody has used it for so long.
     pub(super) fn arm(&mut self, now: Now, spans: Spans, idle: Duration) {
         self.deadline = self.deadline_at(now, spans, idle);
+    }
+
+    /// Whether a patch brings more labels than there may be. One that only takes away never does.
+    pub(super) fn has_too_many_labels(&self, patch: &BTreeMap<String, Option<String>>) -> bool {
+        let sets = |key: &String| patch.get(key).is_some_and(Option::is_some);
+        let takes = |key: &String| patch.get(key).is_some_and(Option::is_none);
+        let stays = self.metadata.keys().filter(|key| !takes(key) && !sets(key));
+        let set = patch.values().flatten().count();
+        let after = stays.count() + set;
+        after > SANDBOX_LABELS_MAX && after > self.metadata.len()
     }
 
     fn label(&mut self, patch: &BTreeMap<String, Option<String>>) {
