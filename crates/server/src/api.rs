@@ -42,6 +42,7 @@ use barchan_daemon::clock::{Clock, Now};
 use barchan_daemon::payload::Payload;
 use barchan_daemon::shutdown::Shutdown;
 use barchan_daemon::tasks::Tasks;
+use barchan_wire::header::{API_KEY, SANDBOX_TOKEN};
 use http::HeaderValue;
 use http::{Method, Request, Response};
 use tokio::sync::OwnedSemaphorePermit;
@@ -53,6 +54,7 @@ use crate::lifecycle::Lifecycle;
 use crate::observe::Observe;
 pub(crate) use admission::Admission;
 pub(crate) use auth::Gate;
+use auth::KEY_HEADERS;
 use errors::Refusal;
 pub(crate) use guard::Guard;
 use identity::Identity;
@@ -167,9 +169,12 @@ impl Api {
         let form = target.as_ref().ok().and_then(Option::as_ref);
         let form = form.map(proxy::Target::form);
         self.guard.check(&request, form, peer.is_trusted)?;
+        guard::check_one(request.headers(), &[API_KEY])?;
+        guard::check_one(request.headers(), &[SANDBOX_TOKEN])?;
         if let Some(target) = target? {
             return self.relay(peer, &target, request, trail).await;
         }
+        guard::check_one(request.headers(), &KEY_HEADERS)?;
         let path = request.uri().path();
         let found = routes::find(request.method(), path);
         trail.leads_to(&found);

@@ -223,7 +223,15 @@ impl Lifecycle {
     pub async fn reach(&self, id: &SandboxId, port: u16) -> Result<Upstream, LifecycleError> {
         let record = self.running(id)?;
         let reached = self.0.runtime.endpoint(record.id(), port);
-        self.ask(Verb::Reach, id, reached).await
+        let reached = self.ask(Verb::Reach, id, reached).await;
+        if let Err(LifecycleError::Runtime { source, .. }) = &reached
+            && source.kind == ErrorKind::NotFound
+        {
+            // It ended a moment ago, and why is not told to us yet.
+            self.look_again(id).await;
+            self.running(id)?;
+        }
+        reached
     }
 
     /// A sandbox whose ports have an address: one that runs or is paused.

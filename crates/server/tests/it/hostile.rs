@@ -199,6 +199,53 @@ async fn requests_with_two_readings_do_not_pass() {
     assert_eq!(told.len(), 1, "{told:?}");
 }
 
+/// So has whoever asks, and which host is asked.
+#[tokio::test]
+async fn a_request_names_one_host_and_shows_one_key() {
+    let (guest, counts) = guest::echo();
+    let world = World::with(&Set::guest(guest)).await;
+    let id = world.sandbox().await;
+    let (name, token) = world.token(&id).await;
+    let inside = format!("/sandboxes/{id}/proxy/8080/show");
+    let key = format!("open-sandbox-api-key: {}\r\n", world.key());
+    for (target, headers, expected) in [
+        ("/v1/sandboxes", format!("host: localhost\r\n{key}"), "200"),
+        ("/v1/sandboxes", key.clone(), "400"),
+        (
+            "http://localhost/v1/sandboxes",
+            format!("host: localhost\r\n{key}"),
+            "200",
+        ),
+        (
+            "http://evil.example/v1/sandboxes",
+            format!("host: localhost\r\n{key}"),
+            "400",
+        ),
+        (
+            "/v1/sandboxes",
+            format!("host: localhost\r\n{key}x-api-key: another\r\n"),
+            "400",
+        ),
+        (
+            "/v1/sandboxes",
+            format!("host: localhost\r\n{key}open-sandbox-api-key: another\r\n"),
+            "400",
+        ),
+        (&inside, format!("{name}: {token}\r\n"), "400"),
+        (
+            &inside,
+            format!("host: localhost\r\n{name}: {token}\r\n{name}: another\r\n"),
+            "400",
+        ),
+    ] {
+        let text = format!("GET {target} HTTP/1.1\r\n{headers}connection: close\r\n\r\n");
+        let told = raw(&world, &text).await;
+        let is_so = told.first().is_some_and(|line| line.starts_with(expected));
+        assert!(told.len() == 1 && is_so, "{target} {expected}: {told:?}");
+    }
+    assert_eq!(counts.ever(), 0, "nothing of it reached the sandbox");
+}
+
 /// A10: heads that never end hold no memory, and no place for ever.
 #[tokio::test]
 async fn a_flood_of_headers_is_refused() {

@@ -131,17 +131,18 @@ async fn the_proxy_goes_nowhere_but_to_its_sandbox() {
             "{header}: {shown:?}"
         );
     }
-    let absolute = format!("http://169.254.169.254/sandboxes/{id}/proxy/8080/show");
     let (name, token) = world.token(&id).await;
-    let shown = world
-        .bare("GET", &absolute)
-        .header(&name, &token)
-        .send()
-        .await;
-    assert!(
-        shown.text().starts_with("GET /proxy/8080/show\n"),
-        "{shown:?}"
-    );
+    for (host, expected) in [
+        (world.address().to_string(), "200"),
+        ("169.254.169.254".to_owned(), "400 BAD_REQUEST"),
+    ] {
+        let absolute = format!("http://{host}/sandboxes/{id}/proxy/8080/show");
+        let call = world.bare("GET", &absolute).header(&name, &token);
+        let shown = call.send().await;
+        assert_eq!(shown.code(), expected, "{host}");
+        let is_inside = shown.text().starts_with("GET /proxy/8080/show\n");
+        assert_eq!(is_inside, expected == "200", "{shown:?}");
+    }
 }
 
 #[tokio::test]
@@ -372,4 +373,16 @@ async fn an_end_in_mid_request_is_explained() {
         .unwrap();
     assert_eq!(answer.code(), "409 DOCKER::SANDBOX_NOT_RUNNING");
     assert!(answer.text().contains("oom"), "{answer:?}");
+}
+
+/// Whoever asks before the server has heard of the end is told of it, too.
+#[tokio::test]
+async fn an_end_that_was_not_told_yet_is_told_as_an_end() {
+    let world = World::new().await;
+    let id = world.sandbox().await;
+    world.fake.vanish(&id);
+    let call = world.call("GET", &format!("/v1/sandboxes/{id}/proxy/44772/ping"));
+    let answer = call.send().await;
+    assert_eq!(answer.code(), "409 DOCKER::SANDBOX_NOT_RUNNING");
+    assert!(answer.text().contains("has ended"), "{answer:?}");
 }
