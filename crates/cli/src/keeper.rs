@@ -20,6 +20,7 @@ use barchan_daemon::tasks::Tasks;
 use barchan_daemon::telemetry::Level;
 use barchan_runtime::remote::{self, Remote, Served};
 use barchan_runtime::{ErrorKind, RuntimeError};
+use barchan_server::app::SiteError;
 use barchan_server::config::{self as server, Handed, Settings};
 use rustix::process::Signal;
 use tokio::process::{Child, Command};
@@ -61,6 +62,8 @@ pub(crate) fn user(settings: &Settings) -> Result<Option<User>> {
     };
     match place::prepare(&state, user) {
         Ok(()) => Ok(Some(user)),
+        // Another user would not help.
+        Err(error) if error.is::<SiteError>() => Err(error),
         Err(error) if named.is_some() => Err(error.context("server.user")),
         Err(error) => {
             tracing::warn!("the server keeps root: {error:#}");

@@ -1,11 +1,11 @@
 //! Folders that are their owner's alone, and files in those of others.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-use rustix::fs::OFlags;
+use rustix::fs::{Access, OFlags};
 
 /// Makes a folder that nobody else may enter, where it is missing. Those above it are made as
 /// folders usually are: who may come through to it is theirs to say.
@@ -31,11 +31,41 @@ pub fn open_foreign(path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut options = File::options();
     options.read(true).custom_flags(flags.bits().cast_signed());
-    let file = options.open(path)?;
+    regular(options.open(path)?)
+}
+
+/// Opens a file for reading, also over a link. A pipe, of which nobody writes the other end, is an
+/// error that nobody waits for.
+///
+/// # Errors
+/// The system's, unchanged; `InvalidData` for what is no file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    open_regular_with(File::options().read(true), path)
+}
+
+/// The same, opened in another way.
+///
+/// # Errors
+/// As above.
+pub fn open_regular_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    regular(options.custom_flags(flags).open(path)?)
+}
+
+fn regular(file: File) -> io::Result<File> {
+    let words = "it is no file, but a folder, a pipe or a device";
     match file.metadata()?.is_file() {
         true => Ok(file),
-        false => Err(ErrorKind::InvalidData.into()),
+        false => Err(io::Error::new(ErrorKind::InvalidData, words)),
     }
+}
+
+/// Whether this process may make files in a folder; root may anywhere but where nobody can.
+///
+/// # Errors
+/// Why it may not.
+pub fn check_writable(path: &Path) -> io::Result<()> {
+    Ok(rustix::fs::access(path, Access::WRITE_OK)?)
 }
 
 #[cfg(test)]
@@ -72,14 +102,15 @@ mod tests {
             0,
         )
         .unwrap();
-        for (name, is_file) in [
-            ("file", true),
-            ("link", false),
-            ("socket", false),
-            ("pipe", false),
-            ("", false),
+        for (name, is_file, is_followed) in [
+            ("file", true, true),
+            ("link", false, true),
+            ("socket", false, false),
+            ("pipe", false, false),
+            ("", false, false),
         ] {
             assert_eq!(open_foreign(&at(name)).is_ok(), is_file, "{name}");
+            assert_eq!(open_regular(&at(name)).is_ok(), is_followed, "{name}");
         }
     }
 }

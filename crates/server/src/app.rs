@@ -2,6 +2,7 @@
 //! apart in the other order.
 
 mod export;
+mod first;
 mod keys;
 mod listen;
 mod live;
@@ -30,13 +31,14 @@ use crate::api::{self, Api, Gate, Links, Pool, Reload, Tenancy};
 use crate::config::{self, Settings, SettingsError};
 use crate::lifecycle::{Lifecycle, LifecycleError, Parts};
 use crate::observe::{BadFigures, Observe};
-use crate::store::{Meter, Store, StoreError};
+use crate::store::{Store, StoreError};
 use export::Export;
 use listen::{Door, Listener};
 pub use live::Source;
 use live::{Live, Snapshot};
 use site::Site;
-pub use site::{SiteError, prepare};
+pub(crate) use site::advice;
+pub use site::{SiteError, check, prepare};
 
 /// Files of the state directory.
 const DATABASE: &str = "barchan.db";
@@ -77,6 +79,21 @@ pub enum StartError {
     /// The runtime could not be made.
     #[error("the runtime did not start: {0}")]
     Runtime(String),
+    /// Snapshots are there of which the database does not know.
+    #[error(
+        "the database {database} is new, but {count} snapshots lie in {shelf} of which it should \
+         know, and which a server without their records would remove: put the database back, from \
+         a backup for example, as its folder's owner; to go on without these snapshots, move that \
+         folder away"
+    )]
+    Forgotten {
+        /// The database.
+        database: PathBuf,
+        /// How many snapshots there are.
+        count: usize,
+        /// Where they are.
+        shelf: PathBuf,
+    },
     /// Records and sandboxes could not be brought to agree.
     #[error("the sandboxes of the last run could not be taken up: {0}")]
     TakeUp(#[from] LifecycleError),
@@ -127,16 +144,17 @@ impl App {
         let links = keys::links(settings, &site)?;
         let plan = make::plan(settings);
         let (observe, exporter) = Observe::new(clock.clone(), &api::operations(), plan)?;
-        let meter = Meter {
-            clock: clock.clone(),
-            seconds: observe.metrics().store_seconds.clone(),
-        };
         let database = site.path(DATABASE);
-        let (store, mut kept) = Store::measured(&database, &site::boot(), Some(meter))?;
+        let boot = site::boot();
+        let (store, mut kept) =
+            Store::measured(&database, &boot, Some(make::meter(&clock, &observe)))?;
         let store = Arc::new(store);
-        let runtime = make(dir)
+        let runtime = make(dir.clone())
             .await
             .map_err(|error| StartError::Runtime(error.to_string()))?;
+        if kept.is_new {
+            first::check_shelf(&*runtime, &dir, database).await?;
+        }
         let pools = std::mem::take(&mut kept.pools);
         let access = (std::mem::take(&mut kept.access), &store);
         let (tasks, shutdown) = (Tasks::new(), Shutdown::new());
@@ -144,7 +162,7 @@ impl App {
         let tenancy = tenancy::open(settings, &site, access, hands)?;
         let parts = Parts {
             runtime,
-            store,
+            store: Arc::clone(&store),
             kept,
             clock: clock.clone(),
             observe: observe.clone(),
@@ -152,6 +170,7 @@ impl App {
             shutdown: shutdown.clone(),
         };
         let lifecycle = Lifecycle::open(parts, make::rules(settings)).await?;
+        store.slot().await?.begin(&boot).kept().await?;
         let admission = make::admission(settings);
         lifecycle.open_pools(pools, |pool| {
             admission.draft_of(pool, &lifecycle.capabilities())

@@ -8,7 +8,6 @@ mod files;
 mod line;
 mod read;
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -69,15 +68,20 @@ impl Audit {
     /// Begins to write in a folder.
     ///
     /// # Errors
-    /// When the folder cannot be made, or there can be no thread.
+    /// When the folder or its files cannot be made or opened, or there can be no thread.
     pub(crate) fn open(folder: &Path, sizes: Sizes) -> io::Result<Self> {
         files::make_folder(folder)?;
         let (queue, lines) = sync_channel(QUEUE_MAX);
         let lost = Arc::<AtomicU64>::default();
         let refusals_waiting = Arc::<AtomicUsize>::default();
+        let [mut changes, mut refusals] =
+            [CHANGES, REFUSALS].map(|name| Files::new(folder, name, sizes));
+        // What stands in the way is told at the start, not at the first line.
+        changes.open()?;
+        refusals.open()?;
         let writer = Writer {
-            changes: Files::new(folder, CHANGES, sizes),
-            refusals: Files::new(folder, REFUSALS, sizes),
+            changes,
+            refusals,
             refusals_waiting: Arc::clone(&refusals_waiting),
             lost: Arc::clone(&lost),
             told: None,
@@ -174,13 +178,14 @@ impl Writer {
         }
     }
 
-    fn complain(&mut self, now: Time, error: &dyn fmt::Display) {
+    fn complain(&mut self, now: Time, error: &io::Error) {
         let since = |told: Time| now.as_micros().abs_diff(told.as_micros());
         if self.told.is_none_or(|told| since(told) >= TELL_INTERVAL_US) {
             self.told = Some(now);
+            let advice = crate::app::advice(error);
             tracing::error!(
                 %error,
-                "the audit log cannot be written, and lines of it are lost: look for a full disk"
+                "the audit log cannot be written, and lines of it are lost{advice}"
             );
         }
     }

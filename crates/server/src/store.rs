@@ -6,6 +6,7 @@ mod once;
 mod row;
 mod snapshots;
 mod sqlite;
+mod trouble;
 
 use std::path::Path;
 use std::sync::mpsc::SyncSender;
@@ -65,6 +66,8 @@ pub struct Kept {
     pub snapshots: Vec<SnapshotRecord>,
     /// Whether the host was started anew since the store was last open.
     pub host_restarted: bool,
+    /// Whether no server has begun its work with this database yet.
+    pub is_new: bool,
 }
 
 /// Why a record is not kept.
@@ -79,7 +82,10 @@ pub enum StoreError {
         why: String,
     },
     /// A write failed.
-    #[error("a record could not be written: {0}; look for a full disk or a read-only file system")]
+    #[error(
+        "a record could not be written: {0}; look for a full disk, a read-only \
+         file system or files of another user"
+    )]
     Write(String),
     /// What was read is no record of this version.
     #[error("the database holds a record that cannot be read: {0}")]
@@ -112,6 +118,8 @@ enum Change {
     Access(access::AccessChange),
     Claim(Claim, Arc<OnceLock<Standing>>),
     Settle(Settled),
+    /// A server has begun its work in this run of the host.
+    Begin(String),
     PutSnapshot(snapshots::Row),
     RemoveSnapshot(String),
 }
@@ -263,6 +271,11 @@ impl Slot<'_> {
     /// Hands in a snapshot's record to be taken out.
     pub(crate) fn remove_snapshot(self, id: &SnapshotId) -> Receipt {
         self.hand_in(Change::RemoveSnapshot(id.to_string()))
+    }
+
+    /// Hands in that a server has begun its work, in this run of the host.
+    pub fn begin(self, boot: &str) -> Receipt {
+        self.hand_in(Change::Begin(boot.to_owned()))
     }
 
     /// Asks what a key stands for, and takes it if it is new.

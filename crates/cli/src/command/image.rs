@@ -19,6 +19,7 @@ use crate::output::{Output, Words};
 
 pub(super) async fn run(global: &Global, flags: Image, output: &Output) -> Result<()> {
     let settings = config::server_settings(global, None)?.settings;
+    barchan_server::app::check(&server::state_dir(&settings))?;
     match flags {
         Image::Build { recipe, fresh } => build(&settings, &recipe, fresh, output).await,
         Image::List => list(&settings, output),

@@ -29,6 +29,7 @@ pub(super) async fn ensure(state_dir: &Path) -> Result<()> {
     if UnixStream::connect(&socket).await.is_ok() {
         return Ok(());
     }
+    barchan_server::app::check(state_dir)?;
     folder::make_private(state_dir)
         .with_context(|| format!("cannot make {}", state_dir.display()))?;
     let lock = open(
@@ -71,7 +72,7 @@ async fn is_served(state_dir: &Path, socket: &Path) -> Result<bool> {
 }
 
 fn open(path: &Path, options: &mut OpenOptions) -> Result<File> {
-    let opened = options.create(true).mode(0o600).open(path);
+    let opened = folder::open_regular_with(options.create(true).mode(0o600), path);
     opened.with_context(|| format!("cannot open {}", path.display()))
 }
 

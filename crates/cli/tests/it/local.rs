@@ -51,6 +51,23 @@ async fn settings_are_written_once_and_for_the_owner_alone() {
 }
 
 #[tokio::test]
+async fn a_folder_of_others_stays_as_it_is() {
+    let home = TempDir::new().unwrap();
+    let project = home.path().join("project");
+    fs::create_dir_all(project.join("src")).unwrap();
+    fs::set_permissions(&project, fs::Permissions::from_mode(0o755)).unwrap();
+    for command in [&["serve"][..], &["list"], &["image", "list"]] {
+        let mut program = program(home.path());
+        program.arg("--state-dir").arg(&project).args(command);
+        let ran: Ran = program.output().await.unwrap().into();
+        assert_eq!(ran.code, Some(1), "{command:?}");
+        assert!(ran.stderr.contains("is not empty"), "{}", ran.stderr);
+    }
+    let mode = project.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode, fs::read_dir(&project).unwrap().count()), (0o755, 1));
+}
+
+#[tokio::test]
 async fn the_reference_holds_every_setting() {
     let home = TempDir::new().unwrap();
     let init: Ran = program(home.path())

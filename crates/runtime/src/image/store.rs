@@ -303,7 +303,7 @@ fn unknown(name: &str, targets: &[String]) -> String {
     match targets {
         [] => format!(
             "no image '{name}' here; build one with `barchan image build RECIPE` (`barchan image \
-             list` shows those there are), or lead the name to one under [images.aliases] in the \
+             list` shows those there are), or lead the name to one under `runtime.aliases` in the \
              settings"
         ),
         [first, ..] => format!(

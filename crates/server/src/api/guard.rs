@@ -80,7 +80,7 @@ fn ambiguity<B>(request: &Request<B>) -> Option<&'static str> {
         return Some("the Host header is no host name");
     }
     if host.is_none() && request.version() == Version::HTTP_11 {
-        return Some("a request of HTTP/1.1 needs a Host header");
+        return Some("the request has no Host header");
     }
     let is_same =
         |target: &Authority| host.is_some_and(|host| target.as_str().eq_ignore_ascii_case(host));

@@ -11,7 +11,8 @@ use crate::audit::Sizes;
 use crate::config::{self, Settings};
 use crate::lifecycle::Rules;
 use crate::lifecycle::state::Spans;
-use crate::observe::Plan;
+use crate::observe::{Observe, Plan};
+use crate::store::Meter;
 
 pub(super) fn rules(settings: &Settings) -> Rules {
     let spans = Spans {
@@ -28,6 +29,14 @@ pub(super) fn rules(settings: &Settings) -> Rules {
         pool_wait: Duration::from_secs(settings.pools.acquire_wait_s),
         verb_wait: Duration::from_secs(settings.runtime.verb_wait_s.max(1)),
         reconcile_interval: Duration::from_secs(settings.runtime.reconcile_interval_s.max(1)),
+    }
+}
+
+/// Times the store.
+pub(super) fn meter(clock: &Clock, observe: &Observe) -> Meter {
+    Meter {
+        clock: clock.clone(),
+        seconds: observe.metrics().store_seconds.clone(),
     }
 }
 

@@ -1,5 +1,8 @@
 //! The state directory: one server's at a time.
 
+mod error;
+mod ours;
+
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -11,6 +14,9 @@ use barchan_wire::local;
 use barchan_wire::secret::Secret;
 
 use crate::random;
+pub use error::SiteError;
+pub(crate) use error::advice;
+pub use ours::check;
 
 /// Largest file of ours that is read whole, in bytes.
 const SMALL_FILE_BYTES_MAX: u64 = 4096;
@@ -32,58 +38,14 @@ pub(super) struct Site {
     _lock: File,
 }
 
-/// Why a state directory cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum SiteError {
-    /// Another server uses it.
-    #[error(
-        "the state directory {dir} is in use by process {holder}: end that server, whose sandboxes \
-         this one then takes up, or give this one another directory with `store.state_dir`"
-    )]
-    Held {
-        /// The directory.
-        dir: PathBuf,
-        /// The other server's process id, or what stands for it.
-        holder: String,
-    },
-    /// Something in it cannot be read or written.
-    #[error("cannot {what} {path}: {source}")]
-    Io {
-        /// What was tried.
-        what: &'static str,
-        /// On what.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// It is another user's.
-    #[error(
-        "{path} belongs to user {owner}, as whom the last server ran, and this one runs as user \
-         {own}: name that user with `server.user`, or look through it and run \
-         `chown -Rh {own} {path}`"
-    )]
-    Foreign {
-        /// The directory.
-        path: PathBuf,
-        /// Whose it is.
-        owner: u32,
-        /// Who this is.
-        own: u32,
-    },
-    /// Somebody else could write or read it.
-    #[error("{path} may be used by others than its owner: run `chmod go= {path}`")]
-    Open {
-        /// The directory or file.
-        path: PathBuf,
-    },
-}
-
 /// Makes a state directory and the server's folder in it, where they are missing, and gives that
 /// folder.
 ///
 /// # Errors
-/// When they cannot be made, or others may write in them.
+/// When they cannot be made or written, others may write in them, or the folder is somebody's for
+/// other things.
 pub fn prepare(state: &Path) -> Result<PathBuf, SiteError> {
+    check(state)?;
     let own = state.join(local::SERVER_FOLDER);
     for dir in [state, &own] {
         let failed = |what| {
@@ -97,6 +59,11 @@ pub fn prepare(state: &Path) -> Result<PathBuf, SiteError> {
             return Err(SiteError::Open { path });
         }
     }
+    folder::check_writable(&own).map_err(|source| SiteError::Io {
+        what: "write in the state directory's folder",
+        path: own.clone(),
+        source,
+    })?;
     move_older(state, &own)?;
     Ok(own)
 }
@@ -114,7 +81,7 @@ const OLDER: [&str; 7] = [
 
 /// Moves what an earlier version left in the state directory, unless its server still runs.
 fn move_older(state: &Path, own: &Path) -> Result<(), SiteError> {
-    let Ok(lock) = File::open(state.join("server.lock")) else {
+    let Ok(lock) = folder::open_regular(&state.join("server.lock")) else {
         return Ok(());
     };
     if lock.try_lock().is_err() {
@@ -186,14 +153,10 @@ impl Site {
             let path = path.to_owned();
             move |source| SiteError::Io { what, path, source }
         };
-        let lock = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .map_err(failed("open", &path))?;
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true).create(true).truncate(false);
+        let lock =
+            folder::open_regular_with(options.mode(0o600), &path).map_err(failed("open", &path))?;
         match lock_soon(&lock) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(held(state, &lock)),
@@ -218,7 +181,7 @@ impl Site {
             let path = path.clone();
             move |source| SiteError::Io { what, path, source }
         };
-        match File::open(&path) {
+        match folder::open_regular(&path) {
             Ok(file) => {
                 let found = file.metadata().map_err(failed("look at"))?;
                 if found.permissions().mode() & 0o077 != 0 {
@@ -299,6 +262,27 @@ mod tests {
             error.contains("chmod") && !error.contains(first.reveal()),
             "{error}"
         );
+    }
+
+    #[test]
+    fn nobody_waits_for_what_is_no_file() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("s");
+        let site = Site::take(&dir).unwrap();
+        let make = |name: &str| {
+            let made = std::process::Command::new("mkfifo")
+                .arg(dir.join(name))
+                .status();
+            assert!(made.unwrap().success());
+        };
+        make("server/api_key");
+        let error = site.secret("api_key").unwrap_err().to_string();
+        assert!(error.contains("move it away"), "{error}");
+        drop(site);
+        std::fs::remove_file(dir.join("server/lock")).unwrap();
+        make("server/lock");
+        let error = Site::take(&dir).unwrap_err().to_string();
+        assert!(error.contains("server/lock"), "{error}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::Sizes;
@@ -63,6 +63,12 @@ impl Files {
         }
     }
 
+    /// Opens the newest file, or makes it.
+    pub(super) fn open(&mut self) -> io::Result<()> {
+        self.open = Some(self.reopen()?);
+        Ok(())
+    }
+
     /// Writes a line whole or not at all.
     pub(super) fn append(&mut self, line: &[u8]) -> io::Result<()> {
         let mut newest = match self.open.take() {
@@ -85,12 +91,13 @@ impl Files {
     }
 
     fn reopen(&self) -> io::Result<Newest> {
-        let mut file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(path(&self.folder, self.name, 0))?;
+        let mut options = OpenOptions::new();
+        let options = options.read(true).append(true).create(true).mode(0o600);
+        let mut file = options.open(path(&self.folder, self.name, 0))?;
+        if file.metadata()?.file_type().is_fifo() {
+            // Nobody reads it, so that a write would wait for ever.
+            return Err(io::Error::new(ErrorKind::InvalidData, "it is a pipe"));
+        }
         let mut bytes = file.metadata()?.len();
         if bytes > 0 {
             // A server that was killed, or a full disk, may have left half a line.

@@ -37,6 +37,20 @@ fn ids(range: impl Iterator<Item = i64>) -> Vec<String> {
 }
 
 #[test]
+fn what_stands_in_the_place_of_a_file_is_told_at_the_start() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = folder(home.path());
+    std::fs::create_dir_all(folder.join("refusals.jsonl")).unwrap();
+    let error = Audit::open(&folder, SIZES).unwrap_err();
+    assert!(
+        crate::app::advice(&error).contains("move it away"),
+        "{error}"
+    );
+    std::fs::remove_dir(folder.join("refusals.jsonl")).unwrap();
+    Audit::open(&folder, SIZES).unwrap();
+}
+
+#[test]
 fn lines_are_read_by_their_times_and_refusals_push_no_changes_out() {
     let home = tempfile::tempdir().unwrap();
     let folder = folder(home.path());

@@ -3,11 +3,12 @@
 mod noted;
 
 use std::fmt;
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use barchan_daemon::folder;
 use barchan_wire::secret::Secret;
 pub(super) use noted::{Noted, given, noting};
 use serde::de::{Error, MapAccess, Visitor};
@@ -167,9 +168,7 @@ fn read(path: &Path) -> Result<String, String> {
     }
     let failed =
         |error: std::io::Error| format!("the secret's file {shown} cannot be read: {error}");
-    // A pipe would keep whoever opens it.
-    private(path, &path.metadata().map_err(failed)?)?;
-    let file = File::open(path).map_err(failed)?;
+    let file = folder::open_regular(path).map_err(failed)?;
     private(path, &file.metadata().map_err(failed)?)?;
     let mut bytes = Vec::new();
     file.take(FILE_BYTES_MAX + 1)
@@ -191,9 +190,6 @@ fn read(path: &Path) -> Result<String, String> {
 /// Refuses what others than its owner may read, and what others than this user and root own.
 fn private(path: &Path, found: &Metadata) -> Result<(), String> {
     let shown = path.display();
-    if !found.is_file() {
-        return Err(format!("{shown} is no file"));
-    }
     let own = std::fs::metadata("/proc/self").map_or(0, |own| own.uid());
     if found.uid() != own && found.uid() != 0 {
         return Err(format!(

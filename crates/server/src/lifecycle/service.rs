@@ -21,9 +21,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use barchan_daemon::clock::Clock;
 use barchan_daemon::shutdown::Shutdown;
 use barchan_daemon::tasks::Tasks;
-use barchan_runtime::{
-    Capabilities, ErrorKind, Gpus, Hook, Limits, Runtime, RuntimeError, Upstream,
-};
+use barchan_runtime::{Capabilities, ErrorKind, Gpus, Hook, Limits, Runtime, RuntimeError};
 use barchan_wire::id::SandboxId;
 use barchan_wire::secret::Secret;
 
@@ -214,24 +212,6 @@ impl Lifecycle {
         let mut records = self.0.registry.records();
         records.retain(|record| self.2.sees(record));
         list::page(records, filter, page, page_size)
-    }
-
-    /// How a port of a running sandbox is reached.
-    ///
-    /// # Errors
-    /// When there is no such sandbox or it does not run; the error says why it ended.
-    pub async fn reach(&self, id: &SandboxId, port: u16) -> Result<Upstream, LifecycleError> {
-        let record = self.running(id)?;
-        let reached = self.0.runtime.endpoint(record.id(), port);
-        let reached = self.ask(Verb::Reach, id, reached).await;
-        if let Err(LifecycleError::Runtime { source, .. }) = &reached
-            && source.kind == ErrorKind::NotFound
-        {
-            // It ended a moment ago, and why is not told to us yet.
-            self.look_again(id).await;
-            self.running(id)?;
-        }
-        reached
     }
 
     /// A sandbox whose ports have an address: one that runs or is paused.

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use tokio::sync::mpsc;
 
 use super::once::Results;
-use super::{Change, Job, Kept, Meter, StoreError, access, migrate, row, snapshots};
+use super::{Change, Job, Kept, Meter, StoreError, access, migrate, row, snapshots, trouble};
 use crate::lifecycle::KeptPool;
 use crate::lifecycle::state::Record;
 
@@ -57,7 +57,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
         path: path.display().to_string(),
         why,
     };
-    let mut database = Connection::open(path).map_err(|error| failed(error.to_string()))?;
+    let mut database = Connection::open(path).map_err(|error| failed(trouble::plainly(&error)))?;
     let prepared = database.busy_timeout(BUSY_MAX).and_then(|()| {
         database.pragma_update(None, "journal_mode", "WAL")?;
         // Copying the log into the database waits for the disk; the keeper does that aside.
@@ -66,14 +66,14 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
         // may cost the last commits and never harms the file.
         database.pragma_update(None, "synchronous", "NORMAL")
     });
-    prepared.map_err(|error| failed(error.to_string()))?;
+    prepared.map_err(|error| failed(trouble::plainly(&error)))?;
     migrate::MIGRATIONS
         .to_latest(&mut database)
-        .map_err(|error| failed(error.to_string()))?;
+        .map_err(|error| failed(trouble::of_versions(&error)))?;
     Ok(database)
 }
 
-/// Reads all that is kept, and notes this run of the host.
+/// Reads all that is kept.
 pub(super) fn load(database: &mut Connection, boot: &str) -> Result<Kept, StoreError> {
     let failed = |error: rusqlite::Error| StoreError::Read(error.to_string());
     let records = read_all(database, "SELECT record FROM sandboxes ORDER BY created_us")?;
@@ -84,13 +84,6 @@ pub(super) fn load(database: &mut Connection, boot: &str) -> Result<Kept, StoreE
         })
         .optional()
         .map_err(failed)?;
-    database
-        .execute(
-            "INSERT INTO facts (name, value) VALUES ('boot', ?1)
-             ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            params![boot],
-        )
-        .map_err(failed)?;
     let pools = read_pools(database)?;
     let snapshots = snapshots::read_all(database)?;
     Ok(Kept {
@@ -99,6 +92,7 @@ pub(super) fn load(database: &mut Connection, boot: &str) -> Result<Kept, StoreE
         pools,
         access: access::load(database)?,
         snapshots,
+        is_new: before.is_none(),
         host_restarted: before.is_some_and(|before| before != boot),
     })
 }
@@ -255,6 +249,14 @@ fn change(
             .map(drop)
             .map_err(failed),
         Change::Access(change) => access::write(transaction, change),
+        Change::Begin(boot) => transaction
+            .execute(
+                "INSERT INTO facts (name, value) VALUES ('boot', ?1)
+                 ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                params![boot],
+            )
+            .map(drop)
+            .map_err(failed),
         Change::PutSnapshot(row) => snapshots::put(transaction, row),
         Change::RemoveSnapshot(id) => take_out(transaction, id, "snapshots"),
         Change::Claim(claim, standing) => {

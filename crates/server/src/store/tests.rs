@@ -248,6 +248,9 @@ async fn ends_are_kept_and_a_new_run_of_the_host_is_noticed() {
     let place = Place::new();
     let (store, first) = Store::open(&place.path(), BOOT).unwrap();
     assert!(!first.host_restarted, "nothing was open before");
+    assert!(first.is_new);
+    let slot = store.slot().await.unwrap();
+    slot.begin(BOOT).kept().await.unwrap();
     for number in 0..3 {
         put(&store, &record(number)).await;
     }
@@ -266,7 +269,7 @@ async fn ends_are_kept_and_a_new_run_of_the_host_is_noticed() {
     assert_eq!(kept.records, [record(0)]);
     assert_eq!(kept.graves.len(), 1);
     assert_eq!(kept.graves[0].id(), record(2).id());
-    assert!(!kept.host_restarted);
+    assert!(!kept.host_restarted && !kept.is_new);
     let slot = store.slot().await.unwrap();
     slot.forget(vec![record(2).id().clone()])
         .kept()

@@ -179,7 +179,11 @@ async fn a_restart_of_the_host_is_told_as_such() {
     let id = world.sandbox().await;
     world.kill().await;
     world.fake.vanish(&id);
-    drop(Store::open(&world.state_dir().join("server/barchan.db"), "another run").unwrap());
+    let database = world.state_dir().join("server/barchan.db");
+    let (store, _) = Store::open(&database, "another run").unwrap();
+    let slot = store.slot().await.unwrap();
+    slot.begin("another run").kept().await.unwrap();
+    drop(store);
     world.start().await.unwrap();
     assert_eq!(world.state(&id).await, "Failed");
     let report = world

@@ -1,6 +1,7 @@
 //! Snapshots over HTTP: taking, showing, removing, sandboxes made of them, and restarts.
 
 mod images;
+mod lost;
 
 use barchan_runtime::{Capabilities, ErrorKind, Runtime as _};
 use barchan_wire::id::SandboxId;

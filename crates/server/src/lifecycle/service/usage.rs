@@ -3,19 +3,38 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use barchan_runtime::{ErrorKind, Upstream};
 use barchan_wire::id::SandboxId;
 
 use super::Lifecycle;
 use crate::activity::Busy;
-use crate::lifecycle::LifecycleError;
 use crate::lifecycle::registry::Entry;
 use crate::lifecycle::state::{Event, State};
+use crate::lifecycle::{LifecycleError, Verb};
 use crate::observe::carried;
 
 /// The least by which a use must put off a sandbox's end for the record to be written anew.
 const RENEWAL_MIN: Duration = Duration::from_secs(60);
 
 impl Lifecycle {
+    /// How a port of a running sandbox is reached.
+    ///
+    /// # Errors
+    /// When there is no such sandbox or it does not run; the error says why it ended.
+    pub async fn reach(&self, id: &SandboxId, port: u16) -> Result<Upstream, LifecycleError> {
+        let record = self.running(id)?;
+        let reached = self.0.runtime.endpoint(record.id(), port);
+        let reached = self.ask(Verb::Reach, id, reached).await;
+        if let Err(LifecycleError::Runtime { source, .. }) = &reached
+            && source.kind == ErrorKind::NotFound
+        {
+            // It ended a moment ago, and why is not told to us yet.
+            self.look_again(id).await;
+            self.running(id)?;
+        }
+        reached
+    }
+
     /// Notes that somebody uses a sandbox, until what this returns is dropped. `renews` says
     /// whether the use puts off the sandbox's end, if its caller asked for that at all.
     #[must_use]

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use barchan_daemon::folder;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -31,8 +32,8 @@ impl Tls {
     pub(super) fn new(ca_file: Option<&Path>) -> Result<Self, BadEndpoint> {
         let mut roots = RootCertStore::empty();
         if let Some(path) = ca_file {
-            let all = CertificateDer::pem_file_iter(path).map_err(|_| BadEndpoint::CaFile)?;
-            for certificate in all {
+            let file = folder::open_regular(path).map_err(|_| BadEndpoint::CaFile)?;
+            for certificate in CertificateDer::pem_reader_iter(file) {
                 let certificate = certificate.map_err(|_| BadEndpoint::CaFile)?;
                 roots.add(certificate).map_err(|_| BadEndpoint::CaFile)?;
             }
