@@ -320,7 +320,7 @@ pub(crate) fn create_and_use(
     (Ok(created), whole.map_err(|error| format!("{error:#}")))
 }
 
-fn daemon(id: &str, path: &str) -> String {
+pub(crate) fn daemon(id: &str, path: &str) -> String {
     format!("/v1/sandboxes/{id}/proxy/{DAEMON_PORT}/{path}")
 }
 

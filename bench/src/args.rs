@@ -88,6 +88,8 @@ pub(crate) enum Part {
     Transfer,
     /// Snapshots, and sandboxes made of them
     Snapshot,
+    /// Sealed layers, and what is made of them
+    Layers,
     /// The file tools of agents, and a search beside ripgrep
     Tools,
     /// Memory of idle sandboxes

@@ -4,6 +4,7 @@ mod code;
 mod command;
 mod create;
 mod idle;
+mod layers;
 mod library;
 mod lifecycle;
 mod rate;
@@ -52,7 +53,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     };
     report.print_head()?;
     let store = Store::build(options)?;
-    let parts: [(Part, Measure); 10] = [
+    let parts: [(Part, Measure); 11] = [
         (Part::Create, create::measure),
         (Part::Lifecycle, lifecycle::measure),
         (Part::Command, command::measure),
@@ -61,6 +62,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         (Part::Rate, rate::measure),
         (Part::Transfer, transfer::measure),
         (Part::Snapshot, snapshot::measure),
+        (Part::Layers, layers::measure),
         (Part::Tools, tools::measure),
         (Part::Idle, idle::measure),
     ];
