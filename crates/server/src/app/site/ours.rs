@@ -26,6 +26,9 @@ const NAMES: [&str; 7] = [
     "lost+found",
 ];
 
+/// What people put beside it for the server's own sake: its settings, and what it prints.
+const KINDS: [&str; 2] = ["toml", "log"];
+
 /// Refuses a folder that is neither ours nor empty.
 ///
 /// # Errors
@@ -62,8 +65,12 @@ pub fn check(state: &Path) -> Result<(), SiteError> {
 
 fn stranger(state: &Path) -> io::Result<Option<String>> {
     for entry in fs::read_dir(state)? {
-        let name = entry?.file_name();
-        if !NAMES.iter().any(|ours| name == **ours) {
+        let entry = entry?;
+        let name = entry.file_name();
+        let kind = Path::new(&name).extension();
+        let is_kind = kind.is_some_and(|kind| KINDS.iter().any(|it| kind == *it));
+        let is_its = is_kind && entry.file_type()?.is_file();
+        if !is_its && !NAMES.iter().any(|ours| name == **ours) {
             return Ok(Some(name.to_string_lossy().into_owned()));
         }
     }
@@ -79,6 +86,9 @@ mod tests {
         for (files, stranger) in [
             (&[][..], None),
             (&["lost+found/x"], None),
+            (&["barchan.toml", "server.log"], None),
+            (&["barchan.toml", "notes.txt"], Some("notes.txt")),
+            (&["x.toml/y"], Some("x.toml")),
             (&["images/index", "jail/launcher.log", "start.lock"], None),
             (&["server/lock", "notes.txt"], None),
             (&["barchan.db", "notes.txt"], None),
