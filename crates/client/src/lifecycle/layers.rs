@@ -34,7 +34,7 @@ impl Client {
     /// # Errors
     /// When there is no such sandbox or layer.
     pub async fn forget_layer(&self, id: &SandboxId, layer: u32) -> Result<(), ClientError> {
-        let path = format!("/x/layers/{id}/{layer}");
+        let path = format!("/x/layers/{id}/kept/{layer}");
         let done = self.http.call::<()>(Method::DELETE, &path, None);
         done.await.map(drop)
     }

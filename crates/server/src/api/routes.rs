@@ -160,7 +160,7 @@ pub(super) fn all() -> impl Iterator<Item = Told> {
 fn variable_name(before: &str) -> &'static str {
     match before {
         "sandboxes" | "layers" => "sandboxId",
-        "*" => "layer",
+        "kept" => "layer",
         "endpoints" => "port",
         "snapshots" => "snapshotId",
         "templates" => "templateId",

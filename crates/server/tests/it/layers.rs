@@ -44,7 +44,7 @@ async fn layers_are_sealed_listed_and_forgotten() {
         (&json!(2), &json!(1), None)
     );
     let gone = world
-        .layer("DELETE", &format!("{id}/1"), &Value::Null)
+        .layer("DELETE", &format!("{id}/kept/1"), &Value::Null)
         .await;
     assert_eq!((gone.status, world.numbers(&id).await), (204, vec![2]));
     for _ in 0..4 {
@@ -102,13 +102,13 @@ async fn what_cannot_be_done_with_layers_is_told() {
         ("POST", format!("{nobody}/fork"), json!({}), NO_SANDBOX),
         (
             "DELETE",
-            format!("{own}/7"),
+            format!("{own}/kept/7"),
             Value::Null,
             "404 LAYER::NOT_FOUND",
         ),
         (
             "DELETE",
-            format!("{own}/x"),
+            format!("{own}/kept/x"),
             Value::Null,
             "404 LAYER::NOT_FOUND",
         ),

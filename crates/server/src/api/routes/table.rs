@@ -82,7 +82,7 @@ pub(super) static ROUTES: [Route; 56] = {
         (POST, Root, "x/snapshots/import", Op::ImportSnapshot),
         (POST, Root, "x/layers/*", Op::SealLayer),
         (GET, Root, "x/layers/*", Op::ListLayers),
-        (DELETE, Root, "x/layers/*/*", Op::ForgetLayer),
+        (DELETE, Root, "x/layers/*/kept/*", Op::ForgetLayer),
         (POST, Root, "x/layers/*/undo", Op::Undo),
         (POST, Root, "x/layers/*/fork", Op::Fork),
         (GET, Root, "x/keys", Op::ListKeys),

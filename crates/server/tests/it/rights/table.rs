@@ -170,7 +170,7 @@ fn for_layers() -> [Row<&'static str>; 5] {
             ["200", GONE, "200"],
         ),
         (
-            "DELETE /x/layers/*/*",
+            "DELETE /x/layers/*/kept/*",
             Sandbox,
             none.clone(),
             [NO_LAYER, GONE, NO_LAYER],
