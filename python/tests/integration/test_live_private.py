@@ -75,7 +75,7 @@ def test_eight_processes_at_once_start_one_server(private: LiveServer) -> None:
 def test_it_leaves_by_itself_and_its_next_user_starts_it_again(private: LiveServer) -> None:
     settings = private.state / "idle.toml"
     settings.write_text("[server]\nidle_exit_s = 1\n")
-    with (private.state / "log").open("wb") as log:
+    with (private.state / "idle.log").open("wb") as log:
         command = [str(program()), "serve", "--private", "--config", str(settings)]
         server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     wait((private.state / "server/api.sock").exists)
