@@ -13,10 +13,13 @@ use serde::{Deserialize, Serialize};
 
 use super::mount_table;
 use super::movers::{self, Mover};
+use crate::capture::Moment;
 use crate::disk::FOLDER;
 
 /// Most holders that are told of.
 const HOLDERS_MAX: usize = 32;
+/// Longest time to look, in nanoseconds: a sandbox may have very many descriptors.
+const LOOK_NS_MAX: i64 = 5_000_000_000;
 /// Longest name of what is held that is told, in bytes.
 const NAME_BYTES_MAX: usize = 256;
 /// The longest table of mounts that is read, in bytes.
@@ -124,7 +127,12 @@ pub(super) struct Users {
 pub(super) fn find(init: &Init, list: BorrowedFd<'_>) -> io::Result<Users> {
     let root = init.root()?;
     let mut users = Users::default();
+    let began = Moment::now();
     for pid in pids(list)? {
+        if began.elapsed_ns() > LOOK_NS_MAX {
+            let words = "its processes have more open than can be looked through: end some";
+            return Err(io::Error::other(words));
+        }
         let looked = rustix::fs::openat(&init.processes, pid.to_string(), FOLDER, Mode::empty())
             .map_err(io::Error::from)
             .and_then(|process| look(pid, &process, &root, &mut users));

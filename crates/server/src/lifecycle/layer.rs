@@ -57,5 +57,5 @@ fn shown(holder: &Holder) -> String {
 }
 
 fn unseen() -> String {
-    "a process writes to files of it".to_owned()
+    "a process writes to files of it, or stands in a folder and cannot be moved".to_owned()
 }

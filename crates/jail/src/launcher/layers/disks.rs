@@ -140,6 +140,13 @@ impl Disks {
         Ok(layer)
     }
 
+    /// Has removed what is left of a layer that did not come about on the disk of another.
+    pub(super) fn doom(&mut self, beside: &Layer, number: u32) {
+        if let Some(disk) = self.all.get_mut(&beside.disk) {
+            disk.doomed.push(number);
+        }
+    }
+
     /// Notes what the disk of a layer holds now. By how much that is more than last time, and what
     /// will be compared with next time.
     pub(super) fn grown(&mut self, layer: &Layer, now: Usage, after: Usage) -> Usage {

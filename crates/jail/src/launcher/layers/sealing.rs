@@ -151,6 +151,10 @@ impl Launcher {
         }
         let sandbox = sealing.asked.sandbox.clone();
         let caller = sealing.caller;
+        if !matches!(last, Some(Told::Sealed(_))) {
+            // Half a copy takes room on the disk.
+            self.disks.doom(&sealing.upper, sealing.order.next);
+        }
         let answer = match last {
             Some(Told::Sealed(sealed)) => self.keep_layer(sealing, sealed),
             Some(Told::Held(holders)) => Answer::Held(holders),

@@ -125,3 +125,46 @@ async fn nothing_open_changes_a_sealed_layer() {
     assert!(sealed.starts_with("before 640 0 1\n"), "{sealed}");
     world.native.delete(&id).await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_layer_that_did_not_come_about_takes_no_room() {
+    let world = World::new().await;
+    if !is_able(&world) {
+        return;
+    }
+    // More than fits a second time, and a file that keeps it from being exchanged.
+    let script = "head -c 150000000 /dev/zero > /large; exec 3> /held; \
+                  while sleep 0.02; do echo \"free $(df -m / | tail -1 | awk '{print $4}').\"; done";
+    let argv = ["/bin/sh", "-c", script];
+    let plan = plan("host", &argv, Limits::default());
+    let id = plan.id.clone();
+    world.native.create(plan).await.unwrap();
+    let free = |log: &str| -> u32 {
+        let number = |line: &str| {
+            line.strip_prefix("free ")?
+                .trim_end_matches('.')
+                .parse()
+                .ok()
+        };
+        log.lines().rev().find_map(number).unwrap()
+    };
+    let before = free(&world.told(&id, "free ").await);
+    let order = barchan_runtime::SealOrder {
+        sandbox: id.clone(),
+        when_held: WhenHeld::Copy,
+        note: String::new(),
+        wait: super::PATIENCE,
+    };
+    let failed = world.native.seal(order).await.unwrap_err();
+    assert!(failed.message.contains("No space left"), "{failed}");
+    let deadline = tokio::time::Instant::now() + super::PATIENCE;
+    loop {
+        let log = String::from_utf8(world.native.logs(&id).await.unwrap()).unwrap();
+        if free(&log) + 2 >= before {
+            break;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "{before}: {log}");
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    world.native.delete(&id).await.unwrap();
+}
