@@ -31,6 +31,7 @@ pub mod seal;
 pub mod seccomp;
 pub mod session;
 pub mod spec;
+pub mod spelling;
 pub mod standby;
 pub mod sys;
 pub mod tree;

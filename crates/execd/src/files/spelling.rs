@@ -7,6 +7,8 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use barchan_jail::spelling::{exact, unescape};
+
 use super::expand::{checked, escape, expand};
 use crate::fault::{Fault, Kind};
 
@@ -53,42 +55,12 @@ impl Spelling {
 
     /// A path as text.
     pub(crate) fn write(self, path: &Path) -> String {
-        let shown = escape(path.as_os_str().as_bytes());
+        let name = path.as_os_str().as_bytes();
         match self {
-            Self::Exact if path.as_os_str().as_bytes().contains(&b'\\') => exact(path),
-            _ => shown,
+            Self::Exact => exact(name),
+            Self::Expanded => escape(name),
         }
     }
-}
-
-/// Escapes backslashes too, so that `\x41` in a name and a byte stay apart.
-fn exact(path: &Path) -> String {
-    let parts = path.as_os_str().as_bytes().split(|byte| *byte == b'\\');
-    parts.map(escape).collect::<Vec<_>>().join("\\x5c")
-}
-
-/// Turns every `\xHH` into its byte; a backslash with anything else behind it is itself.
-fn unescape(text: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((first, behind)) = rest.split_first() {
-        let escaped = match rest {
-            [b'\\', b'x', high, low, ..] => digit(*high).zip(digit(*low)),
-            _ => None,
-        };
-        if let Some((high, low)) = escaped {
-            bytes.push(high << 4 | low);
-            rest = rest.get(4..).unwrap_or_default();
-        } else {
-            bytes.push(*first);
-            rest = behind;
-        }
-    }
-    bytes
-}
-
-fn digit(byte: u8) -> Option<u8> {
-    char::from(byte).to_digit(16).map(|digit| digit as u8)
 }
 
 #[cfg(test)]

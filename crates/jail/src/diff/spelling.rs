@@ -6,6 +6,8 @@ use std::fmt;
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::spelling;
+
 /// A path or a link's target. As text, a byte that is no UTF-8 is `\xHH` and a backslash `\x5c`, so
 /// that nothing is lost.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -13,17 +15,7 @@ pub struct Name(pub Vec<u8>);
 
 impl fmt::Display for Name {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for chunk in self.0.utf8_chunks() {
-            let mut parts = chunk.valid().split('\\');
-            out.write_str(parts.next().unwrap_or_default())?;
-            for part in parts {
-                write!(out, "\\x5c{part}")?;
-            }
-            for byte in chunk.invalid() {
-                write!(out, "\\x{byte:02x}")?;
-            }
-        }
-        Ok(())
+        out.write_str(&spelling::exact(&self.0))
     }
 }
 
@@ -36,32 +28,8 @@ impl fmt::Debug for Name {
 impl From<&str> for Name {
     /// Reads the text; a backslash without `xHH` behind it is itself.
     fn from(text: &str) -> Self {
-        let mut bytes = Vec::with_capacity(text.len());
-        let mut rest = text.as_bytes();
-        while let Some((first, behind)) = rest.split_first() {
-            let escaped = match rest {
-                [b'\\', b'x', high, low, ..] => digit(*high).zip(digit(*low)),
-                _ => None,
-            };
-            (bytes, rest) = match escaped {
-                Some((high, low)) => (
-                    with(bytes, high << 4 | low),
-                    rest.get(4..).unwrap_or_default(),
-                ),
-                None => (with(bytes, *first), behind),
-            };
-        }
-        Self(bytes)
+        Self(spelling::unescape(text.as_bytes()))
     }
-}
-
-fn with(mut bytes: Vec<u8>, byte: u8) -> Vec<u8> {
-    bytes.push(byte);
-    bytes
-}
-
-fn digit(byte: u8) -> Option<u8> {
-    char::from(byte).to_digit(16).map(|digit| digit as u8)
 }
 
 impl Serialize for Name {

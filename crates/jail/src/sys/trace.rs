@@ -161,22 +161,12 @@ pub fn heard(thread: i32) -> io::Result<Traced> {
 /// # Errors
 /// EFAULT where it has none, otherwise the kernel's.
 pub fn write_memory(process: i32, at: u64, bytes: &[u8]) -> io::Result<()> {
-    let local = libc::iovec {
-        iov_base: bytes.as_ptr().cast_mut().cast(),
-        iov_len: bytes.len(),
-    };
-    let remote = libc::iovec {
-        iov_base: at as *mut c_void,
-        iov_len: bytes.len(),
-    };
+    let local = piece(bytes.as_ptr() as u64, bytes.len());
+    let remote = piece(at, bytes.len());
     // SAFETY: the kernel reads `bytes`, which outlive the call; `at` counts in the other process.
     let done =
         unsafe { libc::process_vm_writev(process, &raw const local, 1, &raw const remote, 1, 0) };
-    match usize::try_from(done) {
-        Ok(written) if written == bytes.len() => Ok(()),
-        Ok(_) => Err(io::Error::from_raw_os_error(libc::EFAULT)),
-        Err(_) => Err(io::Error::last_os_error()),
-    }
+    whole(done, bytes.len())
 }
 
 /// Reads from the memory of another process.
@@ -184,19 +174,25 @@ pub fn write_memory(process: i32, at: u64, bytes: &[u8]) -> io::Result<()> {
 /// # Errors
 /// EFAULT where it has none, otherwise the kernel's.
 pub fn read_memory(process: i32, at: u64, bytes: &mut [u8]) -> io::Result<()> {
-    let local = libc::iovec {
-        iov_base: bytes.as_mut_ptr().cast(),
-        iov_len: bytes.len(),
-    };
-    let remote = libc::iovec {
-        iov_base: at as *mut c_void,
-        iov_len: bytes.len(),
-    };
+    let local = piece(bytes.as_mut_ptr() as u64, bytes.len());
+    let remote = piece(at, bytes.len());
     // SAFETY: the kernel writes to `bytes` and nowhere else of this process.
     let done =
         unsafe { libc::process_vm_readv(process, &raw const local, 1, &raw const remote, 1, 0) };
+    whole(done, bytes.len())
+}
+
+fn piece(at: u64, bytes: usize) -> libc::iovec {
+    libc::iovec {
+        iov_base: at as *mut c_void,
+        iov_len: bytes,
+    }
+}
+
+/// Less than all of it is a part that the other process does not have.
+fn whole(done: isize, bytes: usize) -> io::Result<()> {
     match usize::try_from(done) {
-        Ok(got) if got == bytes.len() => Ok(()),
+        Ok(moved) if moved == bytes => Ok(()),
         Ok(_) => Err(io::Error::from_raw_os_error(libc::EFAULT)),
         Err(_) => Err(io::Error::last_os_error()),
     }

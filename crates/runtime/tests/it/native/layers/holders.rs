@@ -133,9 +133,12 @@ async fn a_layer_that_did_not_come_about_takes_no_room() {
         return;
     }
     // More than fits a second time, and a file that keeps it from being exchanged.
-    let script = "head -c 150000000 /dev/zero > /large; exec 3> /held; \
-                  while sleep 0.02; do echo \"free $(df -m / | tail -1 | awk '{print $4}').\"; done";
-    let argv = ["/bin/sh", "-c", script];
+    let free = "df -m / | tail -1 | awk '{print $4}'";
+    let script = format!(
+        "head -c 150000000 /dev/zero > /large; exec 3> /held; \
+         while sleep 0.02; do echo \"free $({free}).\"; done"
+    );
+    let argv = ["/bin/sh", "-c", &script];
     let plan = plan("host", &argv, Limits::default());
     let id = plan.id.clone();
     world.native.create(plan).await.unwrap();
