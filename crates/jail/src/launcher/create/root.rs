@@ -79,7 +79,7 @@ impl Launcher {
             let mount = self.disks.mount(&upper)?;
             return Ok(Root {
                 layer: Some(self.disks.open(&upper)?),
-                number: upper.number(),
+                number: upper.number,
                 upper: Some(upper),
                 trees: vec![mount],
                 ..Root::default()

@@ -25,7 +25,7 @@ pub(in super::super) struct Layer {
     /// Which disk.
     disk: u32,
     /// Its number there.
-    pub(super) number: u32,
+    pub(in super::super) number: u32,
     /// Host id of the root whose files they are.
     base: u32,
 }
@@ -39,11 +39,6 @@ impl Layer {
     /// Whether both lie on one disk.
     pub(super) fn is_beside(&self, other: &Self) -> bool {
         self.disk == other.disk
-    }
-
-    /// Its number on its disk.
-    pub(in super::super) fn number(&self) -> u32 {
-        self.number
     }
 }
 
