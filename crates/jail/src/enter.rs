@@ -32,7 +32,7 @@ pub struct Orders {
     /// How many disks of other sandboxes follow, before the layers.
     #[serde(default)]
     pub disks: usize,
-    /// Sealed layers above the others, top first: where they lie, see [`root::hang`].
+    /// Sealed layers above the others, top first: where they lie, as the root is hung up.
     #[serde(default)]
     pub sealed: Vec<String>,
     /// The number of the layer on the disk that is written to.

@@ -51,7 +51,7 @@ pub struct Order {
     pub next: u32,
     /// Host id of the sandbox's root.
     pub base: u32,
-    /// What lies below, top first: where in the workshop, as [`crate::enter::root`] hangs it.
+    /// What lies below, top first: where in the workshop, as a blank hangs its root up.
     pub lowers: Vec<String>,
     /// The sandbox's PID 1, as this process numbers it.
     pub init: i32,
