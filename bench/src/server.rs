@@ -28,6 +28,8 @@ pub(crate) const PROGRAM: &str = "/bench/hello";
 const START_MAX: Duration = Duration::from_secs(30);
 const END_MAX: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(10);
+/// The state directory, beside what its image is built of.
+const STATE: &str = "state";
 const KEY: &str = "a-key-for-one-run-only";
 
 /// An image store, made once and copied into every state directory.
@@ -53,7 +55,7 @@ impl Store {
             build(options, folder.path(), &recipe)?;
         }
         // Its launcher had settings of its own, and leaves when nobody needs it.
-        let socket = folder.path().join("jail/launcher.sock");
+        let socket = folder.path().join(STATE).join("jail/launcher.sock");
         wait_for(|| !socket.exists());
         Ok(Self { folder })
     }
@@ -63,7 +65,7 @@ impl Store {
         let state = temporary()?;
         let copied = Command::new("cp")
             .arg("-a")
-            .arg(self.folder.path().join("images"))
+            .arg(self.folder.path().join(STATE).join("images"))
             .arg(state.path())
             .status()?;
         if !copied.success() {
@@ -73,7 +75,8 @@ impl Store {
     }
 }
 
-/// Builds an image in a state directory, which also holds what the recipe names.
+/// Builds an image from a recipe in a folder, which also holds what that names, and the state
+/// directory.
 fn build(options: &Options, folder: &Path, recipe: &str) -> Result<()> {
     let file = folder.join("recipe.toml");
     fs::write(&file, recipe)?;
@@ -81,7 +84,7 @@ fn build(options: &Options, folder: &Path, recipe: &str) -> Result<()> {
         .args(["image", "build"])
         .arg(&file)
         .arg("--state-dir")
-        .arg(folder)
+        .arg(folder.join(STATE))
         .output()
         .context("cannot start the program under test")?;
     if !built.status.success() {
