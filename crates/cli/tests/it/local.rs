@@ -7,6 +7,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use crate::program::{Ran, program, run};
+use crate::world::until;
 
 #[tokio::test]
 async fn settings_are_written_once_and_for_the_owner_alone() {
@@ -168,4 +169,19 @@ async fn the_settings_file_names_the_server_and_its_faults_are_told() {
         assert_eq!(ran.code, Some(1));
         assert!(ran.stderr.contains(why), "{}", ran.stderr);
     }
+}
+
+#[tokio::test]
+async fn images_are_built_one_after_another_before_there_is_a_server() {
+    let home = TempDir::new().unwrap();
+    for name in ["first", "second"] {
+        let recipe = format!("name = \"{name}\"\nbase = \"host\"\n");
+        fs::write(home.path().join("recipe.toml"), recipe).unwrap();
+        let mut build = program(home.path());
+        let built = build.args(["image", "build", "recipe.toml"]).output();
+        let built: Ran = built.await.unwrap().into();
+        assert_eq!(built.code, Some(0), "{name}: {}", built.stderr);
+    }
+    let socket = home.path().join("state/jail/launcher.sock");
+    until("the launcher leaves", async || !socket.exists()).await;
 }

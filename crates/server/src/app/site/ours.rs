@@ -6,8 +6,11 @@ use std::path::Path;
 
 use super::SiteError;
 
-/// What only a server of ours leaves in its state directory, today's or an earlier version's.
-const MARKS: [&str; 4] = [
+/// What only a program of ours leaves in a state directory: a server, today's or an earlier
+/// version's, the image store, a launcher.
+const MARKS: [&str; 6] = [
+    "images/lock",
+    "jail/lock",
     "server/lock",
     "server/barchan.db",
     "server.lock",
@@ -90,6 +93,8 @@ mod tests {
             (&["barchan.toml", "notes.txt"], Some("notes.txt")),
             (&["x.toml/y"], Some("x.toml")),
             (&["images/index", "jail/launcher.log", "start.lock"], None),
+            (&["images/lock", "volumes/x", "mnt/x", "disk/x"], None),
+            (&["jail/lock", "disk/x"], None),
             (&["server/lock", "notes.txt"], None),
             (&["barchan.db", "notes.txt"], None),
             (&["server.lock", "notes.txt"], None),
