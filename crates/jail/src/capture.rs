@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use attributes::Ids;
 pub(crate) use attributes::{inherit, inner, shifted};
 pub(crate) use pass::Moment;
-pub(crate) use process::tell;
+pub(crate) use process::{MEMORY_BYTES_MAX, tell};
 pub use process::{Given, Process, Told, doom, is_there, leftovers};
 pub(crate) use stand::Stand;
 pub use transfer::{Outcome, UnpackOrder};
@@ -38,6 +38,8 @@ pub const LAYER: &str = "layer";
 pub enum Work {
     /// Copy a layer.
     Copy(Order),
+    /// Copy sealed layers into one.
+    Commit(Commit),
     /// Remove what is unfinished or doomed of one snapshot.
     Remove(String),
     /// Merge layers into one of this number, whose root is this host id, on the disk that takes the
@@ -58,6 +60,17 @@ pub struct Order {
     pub snapshot: String,
     /// How its layer is copied.
     pub copying: Copying,
+}
+
+/// A snapshot that is to be made of sealed layers.
+#[derive(Debug, Clone)]
+pub struct Commit {
+    /// The snapshot's id: the name of its folder.
+    pub snapshot: String,
+    /// Most bytes that it may take.
+    pub bytes_max: u64,
+    /// Most files, folders and links that it may have.
+    pub entries_max: u64,
 }
 
 /// How a layer is copied.

@@ -12,6 +12,7 @@ mod change;
 mod content;
 mod entry;
 mod names;
+mod process;
 mod spelling;
 mod tar;
 mod unified;
@@ -24,12 +25,13 @@ use serde::{Deserialize, Serialize};
 
 use budget::{Budget, Stop};
 pub use change::{Change, Kind, Part, Seen, TextCut, Type};
+pub use process::{Form, Given, Order, start};
 pub use spelling::Name;
 pub use tar::tar_of_changes;
 use walk::Walker;
 
 /// How much is looked at and told.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Host id of the sandbox's root, which is told as 0. At 0 ids are told as the views have them.
     pub base: u32,
@@ -93,6 +95,7 @@ pub enum Cut {
 
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Summary {
     /// Paths that only the new view has.
     pub added: u64,

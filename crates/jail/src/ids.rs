@@ -15,7 +15,7 @@ use crate::sys::{self, Cloned};
 /// Ids per sandbox: what a Linux distribution expects to exist.
 pub const RANGE: u32 = 65_536;
 /// First host id of sandboxes, above what accounts, subordinate ids and container tools use.
-const FIRST: u32 = 1_000_000_000;
+pub(crate) const FIRST: u32 = 1_000_000_000;
 /// How many sandboxes can have a range of their own at once.
 const SLOTS: u32 = 32_768;
 

@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::capture::{Captured, UnpackOrder};
+use crate::diff::{Form, Limits};
 use crate::seal::{Holder, How, WhenHeld};
 use crate::spec::{Keepsake, Spec};
 
 /// Raised with every change that an older side would misread. A server that finds a launcher of
 /// another version lets it finish its sandboxes and says so.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// Longest line either side accepts, in bytes.
 pub const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -66,6 +67,8 @@ pub enum Request {
     Undo(UndoOrder),
     /// Forget layers of a sandbox. Unknown ones are a success.
     ForgetLayers(ForgetOrder),
+    /// Tell into this connection what differs between two layers. Answered as [`Request::Pack`].
+    Compare(CompareOrder),
     /// All named volumes. Answered by [`Answer::Volumes`].
     Volumes,
     /// Remove a named volume that nobody has mounted.
@@ -152,6 +155,9 @@ pub struct SnapshotOrder {
     pub sandbox: String,
     /// The snapshot's id: a lower-case UUID.
     pub snapshot: String,
+    /// The layer to copy, of a sandbox that runs or has ended; absent: what it has written by now.
+    #[serde(default)]
+    pub layer: Option<u32>,
     /// Most bytes that it may take.
     pub bytes_max: u64,
     /// Most files, folders and links that it may have.
@@ -195,6 +201,21 @@ pub struct UndoOrder {
     pub sandbox: String,
     /// The layer; 0: how it was made.
     pub layer: u32,
+}
+
+/// Two layers of a sandbox that runs or has ended, to be compared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompareOrder {
+    /// The sandbox.
+    pub sandbox: String,
+    /// The layer to begin with; 0: how it was made.
+    pub from: u32,
+    /// The layer of which is told what differs in it.
+    pub to: u32,
+    /// How.
+    pub form: Form,
+    /// How much is looked at and told.
+    pub limits: Limits,
 }
 
 /// Layers that nobody goes back to any more.

@@ -17,12 +17,12 @@ use async_trait::async_trait;
 use barchan_wire::id::{SandboxId, SnapshotId};
 use tokio::net::UnixStream;
 use tokio::runtime::Handle;
-use tokio::sync::{broadcast, watch};
+use tokio::sync::{broadcast, mpsc, watch};
 
 use crate::{
-    Capabilities, EXECD_PORT, EndReason, ErrorKind, Export, ExportOrder, ImportOrder, Imported,
-    Layer, NamedVolume, Observed, Phase, Pieces, Plan, Runtime, RuntimeError, SealOrder, Sealed,
-    Snapshot, SnapshotOrder, Upstream,
+    Capabilities, CompareOrder, Comparison, EXECD_PORT, EndReason, ErrorKind, Export, ExportOrder,
+    ImportOrder, Imported, Layer, NamedVolume, Observed, Phase, Pieces, Plan, Runtime, RuntimeError,
+    SealOrder, Sealed, Snapshot, SnapshotOrder, Upstream,
 };
 use world::World;
 
@@ -328,6 +328,15 @@ impl Runtime for Fake {
 
     async fn layers(&self, id: &SandboxId) -> Result<Vec<Layer>, RuntimeError> {
         self.enter("layers")?.list_layers(id)
+    }
+
+    async fn compare(&self, order: CompareOrder) -> Result<Comparison, RuntimeError> {
+        let told = self.enter("compare")?.compare(&order)?;
+        let (sender, pieces) = mpsc::channel(told.len());
+        for piece in told {
+            let _ = sender.try_send(piece);
+        }
+        Ok(Comparison { pieces })
     }
 
     async fn undo(&self, id: &SandboxId, layer: u32) -> Result<Observed, RuntimeError> {

@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use barchan_wire::id::SandboxId;
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
 
+pub use barchan_jail::diff::Form;
 pub use barchan_jail::seal::{Holder, Holding, WhenHeld};
 
 /// How a layer is sealed.
@@ -47,6 +50,26 @@ pub struct Layer {
     pub entries: u64,
     /// The caller's words.
     pub note: String,
+}
+
+/// Two layers of a sandbox that are to be compared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompareOrder {
+    /// The sandbox, running or ended.
+    pub sandbox: SandboxId,
+    /// The layer to begin with; 0: how it was made.
+    pub from: u32,
+    /// The layer of which is told what differs in it.
+    pub to: u32,
+    /// How.
+    pub form: Form,
+}
+
+/// What differs between two layers, as it is found.
+#[derive(Debug)]
+pub struct Comparison {
+    /// Pieces, none of them empty but the last one: without that it broke off.
+    pub pieces: mpsc::Receiver<Bytes>,
 }
 
 /// The sealed files of another sandbox, which a new one begins with.

@@ -25,7 +25,9 @@ use futures::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{broadcast, mpsc};
 
-pub use layers::{Holder, Holding, Layer, Origin, SealOrder, Sealed, WhenHeld};
+pub use layers::{
+    CompareOrder, Comparison, Form, Holder, Holding, Layer, Origin, SealOrder, Sealed, WhenHeld,
+};
 pub use observed::{EndReason, Observed, Phase};
 pub use plan::{Gpus, Hook, Limits, NewVolume, Plan, Volume, VolumeSource};
 
@@ -77,8 +79,8 @@ pub trait Runtime: Send + Sync {
     /// Removes a named volume that no sandbox has mounted.
     async fn remove_volume(&self, name: &str) -> Result<(), RuntimeError>;
 
-    /// Saves what a running sandbox has written, which stands still for a moment. On failure
-    /// nothing is left behind, and the sandbox runs on.
+    /// Saves what a running sandbox has written, which stands still for a moment, or a layer of one
+    /// that runs or has ended. On failure nothing is left behind, and the sandbox runs on.
     async fn snapshot(&self, order: SnapshotOrder) -> Result<Snapshot, RuntimeError>;
 
     /// Every snapshot that is kept, finished ones only.
@@ -107,6 +109,10 @@ pub trait Runtime: Send + Sync {
     /// The sealed layers of a sandbox that runs or has ended, oldest first. They go with it.
     async fn layers(&self, id: &SandboxId) -> Result<Vec<Layer>, RuntimeError>;
 
+    /// Tells what differs between two layers of a sandbox that runs or has ended. All that can be
+    /// refused before anything is found is refused before it returns.
+    async fn compare(&self, order: CompareOrder) -> Result<Comparison, RuntimeError>;
+
     /// Starts a running sandbox anew with the files of one of its layers; 0: those that it was made
     /// with. Nothing that ran survives; its layers do, those after this one too. On failure the
     /// sandbox runs on as it was.
@@ -130,8 +136,11 @@ pub const LOG_BYTES_MAX: usize = 64 * 1024;
 /// How a snapshot is taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotOrder {
-    /// The running sandbox.
+    /// The sandbox.
     pub sandbox: SandboxId,
+    /// The layer to save; `None`: what it has written by now.
+    #[serde(default)]
+    pub layer: Option<u32>,
     /// The new snapshot's id.
     pub snapshot: SnapshotId,
     /// Most bytes that it may take on the disk.

@@ -27,9 +27,9 @@ use tokio::sync::{Semaphore, broadcast, watch};
 
 use crate::image::Store;
 use crate::{
-    Capabilities, EXECD_PORT, EndReason, ErrorKind, Export, ExportOrder, ImportOrder, Imported,
-    Layer, NamedVolume, Observed, Phase, Pieces, Plan, Runtime, RuntimeError, SealOrder, Sealed,
-    Snapshot, SnapshotOrder, Upstream,
+    Capabilities, CompareOrder, Comparison, EXECD_PORT, EndReason, ErrorKind, Export, ExportOrder,
+    ImportOrder, Imported, Layer, NamedVolume, Observed, Phase, Pieces, Plan, Runtime, RuntimeError,
+    SealOrder, Sealed, Snapshot, SnapshotOrder, Upstream,
 };
 use line::Line;
 use living::Living;
@@ -344,6 +344,10 @@ impl Runtime for Native {
 
     async fn layers(&self, id: &SandboxId) -> Result<Vec<Layer>, RuntimeError> {
         self.list_layers(id).await
+    }
+
+    async fn compare(&self, order: CompareOrder) -> Result<Comparison, RuntimeError> {
+        self.compare_layers(order).await
     }
 
     async fn undo(&self, id: &SandboxId, layer: u32) -> Result<Observed, RuntimeError> {

@@ -5,6 +5,7 @@
 //! The ways into sandboxes do not lead through the keeper: it hands over the folder of their
 //! sockets as a descriptor.
 
+mod archives;
 mod channel;
 mod living;
 mod serve;
@@ -26,9 +27,9 @@ use tokio::sync::{broadcast, oneshot};
 use tokio::task::JoinSet;
 
 use crate::{
-    Capabilities, EXECD_PORT, ErrorKind, Export, ExportOrder, ImportOrder, Imported, Layer,
-    NamedVolume, Observed, Pieces, Plan, Runtime, RuntimeError, SealOrder, Sealed, Snapshot,
-    SnapshotOrder, Upstream,
+    Capabilities, CompareOrder, Comparison, EXECD_PORT, ErrorKind, Export, ExportOrder, ImportOrder,
+    Imported, Layer, NamedVolume, Observed, Pieces, Plan, Runtime, RuntimeError, SealOrder, Sealed,
+    Snapshot, SnapshotOrder, Upstream,
 };
 pub use channel::pair;
 use channel::{Receiver, Sender};
@@ -180,10 +181,6 @@ impl Remote {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn archives(&self) -> MutexGuard<'_, JoinSet<()>> {
-        self.archives.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn standing(&self) -> MutexGuard<'_, Standing> {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -326,24 +323,7 @@ impl Runtime for Remote {
     }
 
     async fn export_snapshot(&self, order: ExportOrder) -> Result<Export, RuntimeError> {
-        match self
-            .ask_with(Ask::ExportSnapshot(order), Vec::new())
-            .await?
-        {
-            (Said::Export(digest, bytes), mut fds) => {
-                let archive = fds.pop_front().ok_or_else(strange)?;
-                let (pieces, bringing) = streams::pieces_of(archive)?;
-                let mut archives = self.archives();
-                while archives.try_join_next().is_some() {}
-                archives.spawn(bringing);
-                Ok(Export {
-                    digest,
-                    bytes,
-                    pieces,
-                })
-            }
-            _ => Err(strange()),
-        }
+        self.exported(order).await
     }
 
     async fn import_snapshot(
@@ -371,6 +351,10 @@ impl Runtime for Remote {
             Said::Layers(all) => Ok(all),
             _ => Err(strange()),
         }
+    }
+
+    async fn compare(&self, order: CompareOrder) -> Result<Comparison, RuntimeError> {
+        self.compared(order).await
     }
 
     async fn undo(&self, id: &SandboxId, layer: u32) -> Result<Observed, RuntimeError> {

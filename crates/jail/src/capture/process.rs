@@ -28,7 +28,7 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::FOWNER)
     .union(CapabilitySet::FSETID);
 /// Most memory of its own, in bytes: a layer may be as large as it likes.
-const MEMORY_BYTES_MAX: u64 = 512 << 20;
+pub(crate) const MEMORY_BYTES_MAX: u64 = 512 << 20;
 
 /// What such a process says.
 #[derive(Debug, Serialize, Deserialize)]
@@ -159,7 +159,7 @@ pub(crate) fn tell(channel: &OwnedFd, told: &Told) -> io::Result<()> {
 fn confine(work: &Work, channel: &OwnedFd, given: &Given<'_>) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     let name = match work {
-        Work::Copy(_) => c"barchan-copy",
+        Work::Copy(_) | Work::Commit(_) => c"barchan-copy",
         Work::Merge(..) => c"barchan-merge",
         Work::Remove(_) | Work::Discard(_) => c"barchan-remove",
         Work::Pack => c"barchan-pack",
@@ -209,6 +209,7 @@ fn work_on(work: &Work, given: &Given<'_>, channel: &OwnedFd) -> io::Result<Told
             taking::take(order, &layer, given, channel).map(Told::Copied)
         }
         (Work::Copy(_), None) => Err(io::ErrorKind::InvalidInput.into()),
+        (Work::Commit(order), _) => taking::commit(order, given).map(Told::Copied),
         (Work::Remove(snapshot), _) => {
             let shelf = given.shelf.try_clone_to_owned()?;
             for ending in [UNFINISHED, DOOMED] {

@@ -10,7 +10,7 @@ use super::copy::Copier;
 use super::pass::{Pass, Tally};
 use super::process::Given;
 use super::stand::Stand;
-use super::{Captured, Copying, LAYER, Order, UNFINISHED};
+use super::{Captured, Commit, Copying, LAYER, Order, UNFINISHED};
 use crate::merge::{self, Limits, Merged, Source};
 use crate::{disk, tree};
 
@@ -48,15 +48,42 @@ pub(super) fn take(
         captured.bytes += merged.bytes;
         captured.entries = merged.entries;
     }
-    rustix::fs::syncfs(&place)?;
-    rustix::fs::renameat(
-        given.shelf,
-        unfinished.as_str(),
-        given.shelf,
-        order.snapshot.as_str(),
-    )?;
-    rustix::fs::fsync(given.shelf)?;
+    finish(given.shelf, &place, &order.snapshot)?;
     Ok(captured)
+}
+
+/// Takes a snapshot of sealed layers. None are how a sandbox was made that had written nothing.
+pub(super) fn commit(order: &Commit, given: &Given<'_>) -> io::Result<Captured> {
+    let place = folder(given.shelf, &format!("{}{UNFINISHED}", order.snapshot))?;
+    let into = folder(&place, LAYER)?;
+    let limits = Limits {
+        entries_max: order.entries_max,
+        bytes_max: order.bytes_max,
+    };
+    let merged = if given.stack.is_empty() {
+        rustix::fs::fchmod(&into, Mode::from_raw_mode(0o755))?;
+        Merged::default()
+    } else {
+        merge::merge(given.stack, into.as_fd(), 0, &limits)?
+    };
+    finish(given.shelf, &place, &order.snapshot)?;
+    Ok(captured(merged))
+}
+
+/// Gives a snapshot its name once all of it is on the disk.
+fn finish(shelf: BorrowedFd<'_>, place: &OwnedFd, snapshot: &str) -> io::Result<()> {
+    rustix::fs::syncfs(place)?;
+    let unfinished = format!("{snapshot}{UNFINISHED}");
+    rustix::fs::renameat(shelf, unfinished, shelf, snapshot)?;
+    Ok(rustix::fs::fsync(shelf)?)
+}
+
+fn captured(merged: Merged) -> Captured {
+    Captured {
+        bytes: merged.bytes,
+        entries: merged.entries,
+        still_us: 0,
+    }
 }
 
 /// Merges the sealed layers of a sandbox below the copy of what it wrote since: a snapshot is one
@@ -103,12 +130,7 @@ pub(super) fn merge_beside(number: u32, base: u32, given: &Given<'_>) -> io::Res
     let merged = merge::merge(given.stack, into.as_fd(), base, &limits)?;
     rustix::fs::renameat(&place, LAYER, &disk, disk::upper(number))?;
     rustix::fs::unlinkat(&disk, name, AtFlags::REMOVEDIR)?;
-    let (bytes, entries) = (merged.bytes, merged.entries);
-    Ok(Captured {
-        bytes,
-        entries,
-        still_us: 0,
-    })
+    Ok(captured(merged))
 }
 
 impl Copying {

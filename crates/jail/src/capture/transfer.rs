@@ -157,7 +157,7 @@ fn apply(
     tree.finish()
 }
 
-fn counted(report: LayerReport) -> Captured {
+pub(crate) fn counted(report: LayerReport) -> Captured {
     Captured {
         bytes: report.bytes,
         entries: report.entries,
@@ -166,7 +166,7 @@ fn counted(report: LayerReport) -> Captured {
 }
 
 /// The connection as a file that is waited for, but not for ever.
-fn open(connection: BorrowedFd<'_>) -> io::Result<File> {
+pub(crate) fn open(connection: BorrowedFd<'_>) -> io::Result<File> {
     rustix::io::ioctl_fionbio(connection, false)?;
     for way in [Timeout::Recv, Timeout::Send] {
         set_socket_timeout(connection, way, Some(PATIENCE))?;
@@ -175,7 +175,7 @@ fn open(connection: BorrowedFd<'_>) -> io::Result<File> {
 }
 
 /// Says what came of it to the other side, which may have heard enough.
-pub(super) fn report(outcome: &Outcome, connection: BorrowedFd<'_>) -> io::Result<()> {
+pub(crate) fn report(outcome: &Outcome, connection: BorrowedFd<'_>) -> io::Result<()> {
     let words = serde_json::to_vec(outcome)?;
     let connection = open(connection.as_fd())?;
     stream::say(&connection, &words)

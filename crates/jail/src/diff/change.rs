@@ -7,6 +7,7 @@ use super::spelling::Name;
 
 /// One path that is not the same in both views.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Change {
     /// Absolute, as the sandbox sees it.
     pub path: Name,
@@ -81,6 +82,7 @@ pub enum TextCut {
 
 /// What a path is in one view.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Seen {
     /// What it is.
     #[serde(rename = "type")]
@@ -178,9 +180,9 @@ mod tests {
         let line = serde_json::to_string(&change).unwrap();
         let expected = concat!(
             r#"{"path":"/a\n\\xff\\x5c","change":"changed","differs":["content","mode"],"#,
-            r#""old":{"type":"file","mode":644,"uid":0,"gid":1000,"size":2,"mtime_ns":-1},"#,
-            r#""new":{"type":"file","mode":4755,"uid":0,"gid":1000,"size":3,"mtime_ns":-1},"#,
-            r#""diff":"--- a/x\n","diff_cut":"diff"}"#,
+            r#""old":{"type":"file","mode":644,"uid":0,"gid":1000,"size":2,"mtimeNs":-1},"#,
+            r#""new":{"type":"file","mode":4755,"uid":0,"gid":1000,"size":3,"mtimeNs":-1},"#,
+            r#""diff":"--- a/x\n","diffCut":"diff"}"#,
         );
         assert_eq!(line, expected);
         assert_eq!(serde_json::from_str::<Change>(&line).unwrap(), change);

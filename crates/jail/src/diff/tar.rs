@@ -19,8 +19,9 @@ use crate::capture;
 /// and again for what is packed; `output_bytes_max` does not count.
 ///
 /// # Errors
-/// When the kernel refuses, the stream cannot be written, an image has no word for a name, or there
-/// is more than the limits allow: then the stream is to be thrown away.
+/// When the kernel refuses or the stream cannot be written; `InvalidData` for a name that an image
+/// has no word for, `FileTooLarge` when there is more than the limits allow. The stream is to be
+/// thrown away then.
 // BOUNDARY: sandbox → host. Test: a_tar_of_changes_makes_the_new_view_of_the_old_one
 pub fn tar_of_changes(
     old: BorrowedFd<'_>,
@@ -58,7 +59,7 @@ pub fn tar_of_changes(
         None => Ok((summary, packer.picker.finish().map_err(unpacked)?)),
         Some(why) => {
             let words = format!("there is more to compare than there may be: {why:?}");
-            Err(io::Error::other(words))
+            Err(io::Error::new(io::ErrorKind::FileTooLarge, words))
         }
     }
 }
@@ -140,6 +141,7 @@ impl<W: Write> Changes<W> {
 fn unpacked(error: PackError) -> io::Error {
     match error {
         PackError::Write(error) => error,
+        PackError::Refused(..) => io::Error::new(io::ErrorKind::InvalidData, error.to_string()),
         error => io::Error::other(error.to_string()),
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn assemble(orders: &Orders, kit: &Kit) -> Result<OwnedFd, StepError>
         is_lasting: orders.is_lasting,
     };
     let lowers: Vec<String> = orders.sealed.iter().cloned().chain(layers).collect();
-    let root = overlay(&lowers, &writable).map_err(step("mount the root"))?;
+    let root = overlay(&lowers, Some(&writable)).map_err(step("mount the root"))?;
     hang(root.as_fd(), "root")?;
     Ok(root)
 }
@@ -79,9 +79,9 @@ pub(crate) struct Writable {
     pub(crate) is_lasting: bool,
 }
 
-/// Stacks the layers, top first, under what is written to. `userxattr`, because the sandbox's root
-/// may not write the attributes that overlayfs keeps by default.
-pub(crate) fn overlay(layers: &[String], writable: &Writable) -> std::io::Result<OwnedFd> {
+/// Stacks the layers, top first, under what is written to, if anything is. `userxattr`, because the
+/// sandbox's root may not write the attributes that overlayfs keeps by default.
+pub(crate) fn overlay(layers: &[String], writable: Option<&Writable>) -> std::io::Result<OwnedFd> {
     let context = rustix::mount::fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
     let set =
         |key: &str, value: &str| rustix::mount::fsconfig_set_string(context.as_fd(), key, value);
@@ -90,11 +90,14 @@ pub(crate) fn overlay(layers: &[String], writable: &Writable) -> std::io::Result
         // Kernels before 6.8 only take the whole list, of at most 255 bytes.
         set("lowerdir", &layers.join(":"))?;
     }
-    set("upperdir", &writable.upper)?;
-    set("workdir", &writable.work)?;
-    rustix::mount::fsconfig_set_flag(context.as_fd(), "userxattr")?;
-    if !writable.is_lasting {
-        rustix::mount::fsconfig_set_flag(context.as_fd(), "volatile")?;
+    let flag = |name: &str| rustix::mount::fsconfig_set_flag(context.as_fd(), name);
+    flag("userxattr")?;
+    if let Some(writable) = writable {
+        set("upperdir", &writable.upper)?;
+        set("workdir", &writable.work)?;
+        if !writable.is_lasting {
+            flag("volatile")?;
+        }
     }
     rustix::mount::fsconfig_create(context.as_fd())?;
     let attributes = MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOSUID;

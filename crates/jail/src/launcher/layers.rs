@@ -3,16 +3,23 @@
 //! A layer stays on the disk on which it was written, for as long as somebody's files or history
 //! have it: its own sandbox, or those that were made of it. So a disk may outlive its sandbox.
 
+mod comparing;
 mod disks;
 mod flatten;
 mod sealing;
 mod undo;
 
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use super::Launcher;
 use super::create::Job;
 use super::slot::{Stage, Tenant};
+use super::state::StateDirectory;
+use crate::enter::root;
+use crate::mounts;
 use crate::proto::{Answer, Failure, FailureKind, ForgetOrder, SealedLayer};
 use crate::spec::Spec;
 
@@ -76,7 +83,7 @@ impl Files {
     }
 
     /// Where the files of a layer lie, top first.
-    fn stack(&self, number: u32) -> Option<&[Rc<Layer>]> {
+    pub(super) fn stack(&self, number: u32) -> Option<&[Rc<Layer>]> {
         if number == 0 {
             return Some(&self.origin);
         }
@@ -148,7 +155,7 @@ impl Launcher {
         self.known(id).map(|tenant| &tenant.files)
     }
 
-    fn known(&self, id: &str) -> Option<&Tenant> {
+    pub(super) fn known(&self, id: &str) -> Option<&Tenant> {
         let living = || match &self.slots.get(self.by_id.get(id)?)?.stage {
             Stage::Living(tenant) => Some(tenant),
             _ => None,
@@ -179,11 +186,24 @@ impl Launcher {
     }
 }
 
-fn no_sandbox(id: &str) -> Failure {
+/// The layers of an image, each with its place in a workshop, with the ids of a user namespace.
+fn image_trees(
+    state: &StateDirectory,
+    spec: &Spec,
+    user: BorrowedFd<'_>,
+) -> io::Result<Vec<(String, OwnedFd)>> {
+    let tree = |(at, layer): (usize, &PathBuf)| {
+        let copy = mounts::sealed_copy(state.beneath(layer)?.as_fd(), Some(user))?;
+        Ok((root::image_layer(at), copy))
+    };
+    spec.layers.iter().enumerate().map(tree).collect()
+}
+
+pub(super) fn no_sandbox(id: &str) -> Failure {
     Failure::new(FailureKind::NotFound, format!("no running sandbox {id}"))
 }
 
-fn no_layer(id: &str, number: u32) -> Failure {
+pub(super) fn no_layer(id: &str, number: u32) -> Failure {
     let words = format!("sandbox {id} has no layer {number}");
     Failure::new(FailureKind::LayerNotFound, words)
 }

@@ -3,6 +3,7 @@
 //! The launcher starts them and goes on. It alone stops a sandbox and lets it go on, at their word
 //! or at their end, so that a sandbox never stays stopped because one of them died.
 
+mod commit;
 mod removals;
 mod stillness;
 mod transfers;
@@ -12,11 +13,12 @@ use std::fs::DirBuilder;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
+use std::rc::Rc;
 
 use rustix::fs::{Mode, OFlags};
 
 use super::create::Caller;
-use super::layers::{Flattening, Sealing};
+use super::layers::{Flattening, Layer, Sealing};
 use super::slot::{Stage, Tenant};
 use super::{Launcher, token, watch};
 use crate::capture::{self, Copying, Given, Ids, Order, Process, Told, Work};
@@ -49,14 +51,20 @@ struct Worker {
     ended: Option<Told>,
 }
 
+/// A snapshot that somebody waits for.
+#[derive(Debug)]
+pub(super) struct Asked {
+    order: SnapshotOrder,
+    caller: Caller,
+    keepsake: Keepsake,
+}
+
 /// What one is at.
 #[derive(Debug)]
 pub(super) enum Task {
-    Copy {
-        order: SnapshotOrder,
-        caller: Caller,
-        keepsake: Keepsake,
-    },
+    Copy(Asked),
+    /// Copy sealed layers, which stay for it.
+    Commit(Asked, Vec<Rc<Layer>>),
     Remove,
     /// Seal a layer.
     Seal(Box<Sealing>),
@@ -65,29 +73,47 @@ pub(super) enum Task {
     /// Remove layers of these numbers.
     Discard(Vec<u32>),
     Pack,
+    /// Compare stacks of layers, which stay for it.
+    Compare(Vec<Rc<Layer>>),
     /// Unpack the snapshot of this id.
     Unpack(String),
 }
 
 impl Launcher {
-    /// Has a sandbox's layer copied; the answer comes when it is.
+    /// Has copied what a sandbox has written, or had by some layer; the answer comes when it is.
     pub(super) fn take_snapshot(&mut self, caller: Caller, order: SnapshotOrder) {
-        if let Err(failure) = self.begin_copy(caller, order) {
+        let begun = match order.layer {
+            None => self.begin_copy(caller, order),
+            Some(layer) => self.begin_commit(caller, order, layer),
+        };
+        if let Err(failure) = begun {
             self.clients.send(caller, Answer::Failed(failure));
         }
     }
 
-    fn begin_copy(&mut self, caller: Caller, order: SnapshotOrder) -> Result<(), Failure> {
-        check_id(&order.snapshot)?;
-        let start = |error: io::Error| Failure::new(FailureKind::Start, error.to_string());
+    /// The shelf, if a snapshot of this id can be made on it.
+    fn room_for(&self, snapshot: &str) -> Result<OwnedFd, Failure> {
+        check_id(snapshot)?;
         if self.snapshots.copies() >= COPIES_MAX {
             let words = format!("{COPIES_MAX} snapshots are being taken already");
             return Err(Failure::new(FailureKind::Conflict, words));
         }
-        let shelf = self.shelf().map_err(start)?;
-        let is_taken = self.snapshots.copier(&order.snapshot).is_some()
-            || self.snapshots.removals.has(&order.snapshot)
-            || capture::is_there(shelf.as_fd(), &order.snapshot);
+        let shelf = self.shelf();
+        let shelf =
+            shelf.map_err(|error| Failure::new(FailureKind::Start, error.to_string()))?;
+        let is_taken = self.snapshots.copier(snapshot).is_some()
+            || self.snapshots.removals.has(snapshot)
+            || capture::is_there(shelf.as_fd(), snapshot);
+        if is_taken {
+            let words = "there is a snapshot of this id already";
+            return Err(Failure::new(FailureKind::Conflict, words));
+        }
+        Ok(shelf)
+    }
+
+    fn begin_copy(&mut self, caller: Caller, order: SnapshotOrder) -> Result<(), Failure> {
+        let start = |error: io::Error| Failure::new(FailureKind::Start, error.to_string());
+        let shelf = self.room_for(&order.snapshot)?;
         let (is_timed, number) = (
             self.makes_disks(),
             self.by_id.get(&order.sandbox).copied().unwrap_or_default(),
@@ -101,7 +127,6 @@ impl Launcher {
             return Err(unknown());
         };
         let conflict = match () {
-            () if is_taken => Some("there is a snapshot of this id already"),
             () if tenant.paused => Some("it is paused"),
             () if tenant.is_copied => Some("a snapshot of it is being taken already"),
             () => None,
@@ -141,11 +166,11 @@ impl Launcher {
         };
         let process = Process::start(&work, &given).map_err(start)?;
         tenant.is_copied = true;
-        let task = Task::Copy {
+        let task = Task::Copy(Asked {
             order,
             caller,
             keepsake: tenant.spec.keepsake.clone(),
-        };
+        });
         self.employ(process, task).map_err(start)
     }
 
@@ -237,14 +262,19 @@ impl Launcher {
             return;
         };
         worker.process.reap();
-        let (order, caller, keepsake) = match worker.task {
-            Task::Copy {
-                order,
-                caller,
-                keepsake,
-            } => (order, caller, keepsake),
+        let asked = match worker.task {
+            Task::Copy(asked) => asked,
+            Task::Commit(asked, layers) => {
+                drop(layers);
+                self.kept(asked, worker.ended, Stillness::Over);
+                return self.sweep_layers();
+            }
             Task::Remove => return self.removal_ended(worker.ended),
             Task::Pack => return,
+            Task::Compare(layers) => {
+                drop(layers);
+                return self.sweep_layers();
+            }
             Task::Seal(sealing) => {
                 let overdue = || Told::Failed(stillness::overdue(self.options.still_ms));
                 let is_overdue = worker.stillness == Stillness::Overdue;
@@ -257,13 +287,19 @@ impl Launcher {
                 return self.unpacking_ended(snapshot, worker.ended.as_ref());
             }
         };
-        self.released(&order.sandbox);
-        let answer = match (worker.ended, worker.stillness) {
+        self.released(&asked.order.sandbox);
+        self.kept(asked, worker.ended, worker.stillness);
+    }
+
+    /// Tells whoever asked for a snapshot what came of it.
+    fn kept(&mut self, asked: Asked, ended: Option<Told>, stillness: Stillness) {
+        let Asked { order, caller, keepsake } = asked;
+        let answer = match (ended, stillness) {
             (Some(Told::Copied(captured)), Stillness::Over) => {
                 Answer::Snapshot(Box::new(Snapshot { captured, keepsake }))
             }
             (ended, _) => {
-                let words = match (ended, worker.stillness) {
+                let words = match (ended, stillness) {
                     (Some(Told::Failed(words)), _) => words,
                     (_, Stillness::Overdue) => stillness::overdue(self.options.still_ms),
                     _ => "its copying was broken off".to_owned(),
@@ -319,22 +355,20 @@ impl Snapshots {
         self.at_work.is_empty()
     }
 
-    /// How many sandboxes they work on.
+    /// How many copy what sandboxes have written.
     pub(super) fn copies(&self) -> usize {
-        let workers = self.at_work.values();
-        workers
-            .filter(|worker| worker.task.sandbox().is_some())
-            .count()
+        let is_copy = |worker: &&Worker| {
+            worker.task.sandbox().is_some() || matches!(worker.task, Task::Commit(..))
+        };
+        self.at_work.values().filter(is_copy).count()
     }
 
     /// Who makes this snapshot.
     fn copier(&self, wanted: &str) -> Option<&Worker> {
         self.at_work.values().find(|worker| match &worker.task {
-            Task::Copy { order, .. } => order.snapshot == wanted,
+            Task::Copy(asked) | Task::Commit(asked, _) => asked.order.snapshot == wanted,
             Task::Unpack(snapshot) => snapshot == wanted,
-            Task::Remove | Task::Pack | Task::Seal(_) | Task::Discard(_) | Task::Flatten(_) => {
-                false
-            }
+            _ => false,
         })
     }
 }
@@ -343,7 +377,7 @@ impl Task {
     /// The sandbox that stands still for it.
     fn sandbox(&self) -> Option<&str> {
         match self {
-            Self::Copy { order, .. } => Some(&order.sandbox),
+            Self::Copy(asked) => Some(&asked.order.sandbox),
             Self::Seal(sealing) => Some(&sealing.asked.sandbox),
             _ => None,
         }

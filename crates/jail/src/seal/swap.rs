@@ -133,7 +133,7 @@ fn assemble(order: &Order, given: &Given<'_>, disk: &OwnedFd) -> io::Result<Owne
         work: format!("{}/{}", root::DISK, disk::work(order.next)),
         is_lasting: false,
     };
-    root::overlay(&lowers.collect::<Vec<_>>(), &writable)
+    root::overlay(&lowers.collect::<Vec<_>>(), Some(&writable))
 }
 
 /// Makes a root read-only, whatever mount or descriptor one comes to it by: the file system, which

@@ -47,8 +47,11 @@ impl World {
         order: &SnapshotOrder,
     ) -> Result<Snapshot, RuntimeError> {
         let failed = |kind, words: &str| Err(RuntimeError::new(kind, words));
+        if let Some(layer) = order.layer {
+            self.find_layer(&order.sandbox, layer)?;
+        }
         let sandbox = self.get(&order.sandbox)?;
-        if sandbox.observed.phase != Phase::Running {
+        if order.layer.is_none() && sandbox.observed.phase != Phase::Running {
             return failed(ErrorKind::Conflict, "only a running sandbox can be saved");
         }
         if self.snapshots.contains_key(&order.snapshot) {

@@ -45,6 +45,7 @@ impl Native {
     ) -> Result<Snapshot, RuntimeError> {
         let SnapshotOrder {
             sandbox,
+            layer,
             snapshot: id,
             bytes_max,
             wait,
@@ -52,6 +53,7 @@ impl Native {
         let request = Request::Snapshot(proto::SnapshotOrder {
             sandbox: sandbox.to_string(),
             snapshot: id.to_string(),
+            layer,
             bytes_max,
             entries_max: ENTRIES_MAX,
         });

@@ -1,6 +1,7 @@
 //! Snapshots that go out as OCI images and come in as such: archives are read and written here,
 //! trees of files by the launcher's processes, each over a connection of its own.
 
+mod compare;
 mod export;
 mod import;
 mod spool;
@@ -149,11 +150,20 @@ fn hear(reader: &mut BufReader<UnixStream>) -> Result<Answer, RuntimeError> {
 
 /// What did not come about, for whoever sent or gets the archive.
 fn failed(outcome: Outcome, refused: ArchiveFault) -> RuntimeError {
-    let (kind, words) = match outcome {
-        Outcome::Refused(words) => (ErrorKind::Archive(refused), words),
-        Outcome::TooMuch(words) => (ErrorKind::Archive(ArchiveFault::TooLarge), words),
-        Outcome::Failed(words) => (ErrorKind::SnapshotFailed, words),
-        Outcome::Done(_) => (ErrorKind::Internal, "it ended too early".to_owned()),
+    let kind = match &outcome {
+        Outcome::Refused(_) => ErrorKind::Archive(refused),
+        Outcome::TooMuch(_) => ErrorKind::Archive(ArchiveFault::TooLarge),
+        Outcome::Failed(_) => ErrorKind::SnapshotFailed,
+        Outcome::Done(_) => ErrorKind::Internal,
+    };
+    failed_of(outcome, kind)
+}
+
+/// The same, of one kind.
+fn failed_of(outcome: Outcome, kind: ErrorKind) -> RuntimeError {
+    let words = match outcome {
+        Outcome::Refused(words) | Outcome::TooMuch(words) | Outcome::Failed(words) => words,
+        Outcome::Done(_) => "it ended too early".to_owned(),
     };
     RuntimeError::new(kind, words)
 }

@@ -114,10 +114,10 @@ where
     ) -> (Answer, Vec<OwnedFd>, Option<Outgoing>) {
         let said = match (self.served.get(), ask) {
             (Some(served), Ask::ExportSnapshot(order)) => {
-                return match streams::export(&*served.runtime, order).await {
-                    Ok((said, archive, outgoing)) => (Ok(said), vec![archive], Some(outgoing)),
-                    Err(error) => (Err(error), Vec::new(), None),
-                };
+                return with_stream(streams::export(&*served.runtime, order).await);
+            }
+            (Some(served), Ask::Compare(order)) => {
+                return with_stream(streams::compare(&*served.runtime, order).await);
             }
             (Some(served), Ask::ImportSnapshot(order)) => {
                 streams::import(&*served.runtime, order, given).await
@@ -201,6 +201,15 @@ where
     }
 }
 
+fn with_stream(
+    begun: Result<(Said, OwnedFd, Outgoing), RuntimeError>,
+) -> (Answer, Vec<OwnedFd>, Option<Outgoing>) {
+    match begun {
+        Ok((said, stream, outgoing)) => (Ok(said), vec![stream], Some(outgoing)),
+        Err(error) => (Err(error), Vec::new(), None),
+    }
+}
+
 /// What happens without being asked for.
 struct News {
     seen: broadcast::Receiver<Observed>,
@@ -268,7 +277,7 @@ async fn carry_out(runtime: &dyn Runtime, ask: Ask) -> Result<Said, RuntimeError
         Ask::Undo(id, layer) => Said::seen(runtime.undo(&id, layer).await?),
         Ask::ForgetLayers(id, layers) => done(runtime.forget_layers(&id, &layers).await?),
         // Those come with streams.
-        Ask::ExportSnapshot(_) | Ask::ImportSnapshot(_) => Said::Done,
+        Ask::Compare(_) | Ask::ExportSnapshot(_) | Ask::ImportSnapshot(_) => Said::Done,
     })
 }
 

@@ -8,7 +8,8 @@ use std::os::unix::net::UnixStream as Std;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
@@ -16,7 +17,8 @@ use tokio::sync::mpsc;
 use super::words::Said;
 use super::{Answer, strange};
 use crate::{
-    ArchiveFault, ErrorKind, Export, ExportOrder, ImportOrder, Pieces, Runtime, RuntimeError,
+    ArchiveFault, CompareOrder, Comparison, ErrorKind, Export, ExportOrder, ImportOrder, Pieces,
+    Runtime, RuntimeError,
 };
 
 /// Bytes of a piece, and how many of them wait.
@@ -29,17 +31,54 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 pub(super) struct Outgoing {
     pieces: mpsc::Receiver<Bytes>,
     stream: UnixStream,
+    /// Whether each piece has its length before it, as there is nothing else that tells the end.
+    is_told: bool,
 }
 
 impl Outgoing {
     /// Sends it to its end, or until nobody takes it.
     pub(super) async fn send(mut self) {
         while let Some(piece) = self.pieces.recv().await {
-            if self.stream.write_all(&piece).await.is_err() {
+            if self.write(&piece).await.is_err() {
                 break;
             }
         }
     }
+
+    async fn write(&mut self, piece: &Bytes) -> io::Result<()> {
+        if self.is_told {
+            let length = u32::try_from(piece.len()).map_err(io::Error::other)?;
+            self.stream.write_u32(length).await?;
+        }
+        self.stream.write_all(piece).await
+    }
+}
+
+/// Takes the next piece out of a connection; none when there is no more.
+pub(super) type Read = for<'a> fn(&'a mut UnixStream) -> BoxFuture<'a, io::Result<Option<Bytes>>>;
+
+/// Takes a piece of a stream whose length is known.
+pub(super) fn read(stream: &mut UnixStream) -> BoxFuture<'_, io::Result<Option<Bytes>>> {
+    let read = async {
+        let mut piece = BytesMut::with_capacity(PIECE_BYTES);
+        let got = stream.read_buf(&mut piece).await?;
+        Ok((got > 0).then(|| piece.freeze()))
+    };
+    read.boxed()
+}
+
+/// Takes a piece that has its length before it. One of no length is the last.
+pub(super) fn read_told(stream: &mut UnixStream) -> BoxFuture<'_, io::Result<Option<Bytes>>> {
+    let read = async {
+        let length = stream.read_u32().await? as usize;
+        if length > PIECE_BYTES {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let mut piece = BytesMut::zeroed(length);
+        stream.read_exact(&mut piece).await?;
+        Ok(Some(piece.freeze()))
+    };
+    read.boxed()
 }
 
 /// A connection, with the other end as it goes to the other process.
@@ -67,6 +106,7 @@ fn opened(fd: OwnedFd) -> Result<UnixStream, RuntimeError> {
 /// who takes nothing for too long, and with the other process.
 pub(super) fn pieces_of(
     archive: OwnedFd,
+    read: Read,
 ) -> Result<(mpsc::Receiver<Bytes>, impl Future<Output = ()> + Send), RuntimeError> {
     let mut stream = opened(archive)?;
     let (sender, pieces) = mpsc::channel(PIECES);
@@ -79,12 +119,6 @@ pub(super) fn pieces_of(
         }
     };
     Ok((pieces, bringing))
-}
-
-async fn read(stream: &mut UnixStream) -> io::Result<Option<Bytes>> {
-    let mut piece = BytesMut::with_capacity(PIECE_BYTES);
-    let got = stream.read_buf(&mut piece).await?;
-    Ok((got > 0).then(|| piece.freeze()))
 }
 
 /// Sends an archive while the other process is asked to take it.
@@ -129,8 +163,27 @@ pub(super) async fn export(
         pieces,
     } = runtime.export_snapshot(order).await?;
     let (stream, theirs) = pair()?;
-    let outgoing = Outgoing { pieces, stream };
+    let outgoing = Outgoing {
+        pieces,
+        stream,
+        is_told: false,
+    };
     Ok((Said::Export(digest, bytes), theirs, outgoing))
+}
+
+/// Has two layers compared; what differs comes as an archive does.
+pub(super) async fn compare(
+    runtime: &dyn Runtime,
+    order: CompareOrder,
+) -> Result<(Said, OwnedFd, Outgoing), RuntimeError> {
+    let Comparison { pieces } = runtime.compare(order).await?;
+    let (stream, theirs) = pair()?;
+    let outgoing = Outgoing {
+        pieces,
+        stream,
+        is_told: true,
+    };
+    Ok((Said::Done, theirs, outgoing))
 }
 
 /// Makes a snapshot of what comes over a connection.

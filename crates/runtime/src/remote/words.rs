@@ -4,8 +4,8 @@ use barchan_wire::id::{SandboxId, SnapshotId};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Capabilities, ExportOrder, ImportOrder, Imported, Layer, NamedVolume, Observed, Plan,
-    RuntimeError, SealOrder, Sealed, Snapshot, SnapshotOrder,
+    Capabilities, CompareOrder, ExportOrder, ImportOrder, Imported, Layer, NamedVolume, Observed,
+    Plan, RuntimeError, SealOrder, Sealed, Snapshot, SnapshotOrder,
 };
 
 /// A question of the server, by the number under which it is answered.
@@ -40,6 +40,8 @@ pub(super) enum Ask {
     Layers(SandboxId),
     Undo(SandboxId, u32),
     ForgetLayers(SandboxId, Vec<u32>),
+    /// What differs comes out of a stream that is answered with.
+    Compare(CompareOrder),
     /// The archive comes out of a stream that is answered with.
     ExportSnapshot(ExportOrder),
     /// The archive comes in by a stream that is asked with.

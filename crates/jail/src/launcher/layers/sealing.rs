@@ -4,13 +4,12 @@ use std::io;
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
-use super::{Layer, STACK_MAX, no_sandbox};
+use super::{Layer, STACK_MAX, image_trees, no_sandbox};
 use crate::capture::{Copying, Ids, Process, Told};
 use crate::launcher::Launcher;
 use crate::launcher::create::Caller;
 use crate::launcher::slot::{Slot, Stage};
 use crate::launcher::snapshots::{COPIES_MAX, Task};
-use crate::mounts;
 use crate::proto::{Answer, Failure, FailureKind, SealOrder, SealedLayer};
 use crate::seal::{self, Given, How, Order, Sealed};
 
@@ -118,12 +117,10 @@ impl Launcher {
             let names = (0..).map(crate::enter::root::other_disk);
             trees.extend(names.zip(lowers.disks));
             sealing.order.lowers = lowers.names;
-            for (at, layer) in tenant.spec.layers.iter().enumerate() {
-                let copy = mounts::sealed_copy(self.state.beneath(layer)?.as_fd(), Some(user))?;
-                let name = crate::enter::root::image_layer(at);
-                sealing.order.lowers.push(name.clone());
-                trees.push((name, copy));
-            }
+            let images = image_trees(&self.state, &tenant.spec, user)?;
+            let names = images.iter().map(|(name, _)| name.clone());
+            sealing.order.lowers.extend(names);
+            trees.extend(images);
         }
         let given = Given {
             trees,

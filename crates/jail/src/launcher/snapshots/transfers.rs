@@ -44,9 +44,11 @@ impl Launcher {
         self.refuse_transfer(caller, begun);
     }
 
-    fn admit_transfer(&self) -> Result<(), Failure> {
+    pub(in super::super) fn admit_transfer(&self) -> Result<(), Failure> {
         let tasks = self.snapshots.at_work.values().map(|worker| &worker.task);
-        let transfers = tasks.filter(|task| matches!(task, Task::Pack | Task::Unpack(_)));
+        let transfers = tasks.filter(|task| {
+            matches!(task, Task::Pack | Task::Unpack(_) | Task::Compare(_))
+        });
         if transfers.count() < TRANSFERS_MAX {
             return Ok(());
         }
@@ -82,7 +84,7 @@ impl Launcher {
         Ok(())
     }
 
-    fn refuse_transfer(&mut self, caller: Caller, begun: Result<(), Failure>) {
+    pub(in super::super) fn refuse_transfer(&mut self, caller: Caller, begun: Result<(), Failure>) {
         if let Err(failure) = begun {
             self.clients.send(caller, Answer::Failed(failure));
         }

@@ -20,8 +20,8 @@ use crate::native::{Native, Settings, internal};
 use crate::{ArchiveFault, ErrorKind, Export, ExportOrder, RuntimeError};
 
 /// Bytes of a piece of the archive, and how many of them wait for a slow reader.
-const PIECE_BYTES: usize = 256 * 1024;
-const PIECES: usize = 8;
+pub(super) const PIECE_BYTES: usize = 256 * 1024;
+pub(super) const PIECES: usize = 8;
 
 impl Native {
     pub(in crate::native) async fn export(
@@ -187,20 +187,22 @@ fn pack(
 }
 
 /// Where the archive goes.
-struct Out {
-    sender: mpsc::Sender<Bytes>,
-    handle: Handle,
-    piece: BytesMut,
+pub(super) struct Out {
+    pub(super) sender: mpsc::Sender<Bytes>,
+    pub(super) handle: Handle,
+    pub(super) piece: BytesMut,
     /// When it is over, however steadily it goes.
-    until: Instant,
+    pub(super) until: Instant,
 }
 
 impl Out {
-    fn send(&mut self) -> io::Result<()> {
-        let piece = self.piece.split().freeze();
-        if piece.is_empty() {
-            return Ok(());
-        }
+    /// Sends what is left, and a piece of no length for the end.
+    pub(super) fn end(&mut self) -> io::Result<()> {
+        self.flush()?;
+        self.send(Bytes::new())
+    }
+
+    fn send(&self, piece: Bytes) -> io::Result<()> {
         let until = self.until.min(Instant::now() + PAUSE_MAX);
         let send = self.sender.send(piece);
         // The timer is made where the runtime is around it.
@@ -218,12 +220,16 @@ impl Write for Out {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.piece.extend_from_slice(bytes);
         if self.piece.len() >= PIECE_BYTES {
-            self.send()?;
+            self.flush()?;
         }
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.send()
+        let piece = self.piece.split().freeze();
+        match piece.is_empty() {
+            true => Ok(()),
+            false => self.send(piece),
+        }
     }
 }

@@ -1,0 +1,96 @@
+//! What differs between two layers of a sandbox: told by a process of its own, over the connection
+//! of whoever asked.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::rc::Rc;
+
+use super::{Layer, image_trees, no_layer, no_sandbox};
+use crate::diff::{self, Given, Limits, Order};
+use crate::enter::root;
+use crate::ids::{FIRST, Map};
+use crate::launcher::Launcher;
+use crate::launcher::create::Caller;
+use crate::launcher::snapshots::Task;
+use crate::proto::{CompareOrder, Failure, FailureKind};
+
+/// The stacks of two layers, top first.
+type Stacks = [Vec<Rc<Layer>>; 2];
+
+impl Launcher {
+    /// Has told what differs between two layers of a sandbox.
+    pub(in super::super) fn compare(&mut self, caller: Caller, order: CompareOrder) {
+        let begun = self
+            .admit_transfer()
+            .and_then(|()| self.stacks(&order))
+            .and_then(|stacks| self.begin_comparing(caller, order, stacks));
+        self.refuse_transfer(caller, begun);
+    }
+
+    fn stacks(&self, order: &CompareOrder) -> Result<Stacks, Failure> {
+        let id = &order.sandbox;
+        let files = self.files_of(id).ok_or_else(|| no_sandbox(id))?;
+        let stack = |layer| {
+            let found = files.stack(layer).map(<[_]>::to_vec);
+            found.ok_or_else(|| no_layer(id, layer))
+        };
+        Ok([stack(order.from)?, stack(order.to)?])
+    }
+
+    fn begin_comparing(
+        &mut self,
+        caller: Caller,
+        order: CompareOrder,
+        stacks: Stacks,
+    ) -> Result<(), Failure> {
+        let failed = |error: io::Error| Failure::new(FailureKind::Layer, error.to_string());
+        let layers = stacks.concat();
+        // Whatever ids there are, all of them are told as the sandbox numbers them.
+        let base = layers.first().map_or(FIRST, |layer| layer.base());
+        let ids = Map::between(0, base).map_err(failed)?;
+        let lowers = self.disks.lowers(&layers, None, base).map_err(failed)?;
+        let spec = self.known(&order.sandbox).map(|tenant| &tenant.spec);
+        let spec = spec.ok_or_else(|| no_sandbox(&order.sandbox))?;
+        let images = image_trees(&self.state, spec, ids.as_fd()).map_err(failed)?;
+        let image_layers: Vec<String> = images.iter().map(|(name, _)| name.clone()).collect();
+        let disks = (0..).map(root::other_disk).zip(lowers.disks);
+        let trees = disks.chain(images).collect();
+        let (old, new) = lowers.names.split_at(stacks[0].len());
+        let shared = shared(&stacks);
+        let own = |names: &[String]| {
+            let own = names.len().saturating_sub(shared);
+            names.iter().take(own).cloned().collect::<Vec<_>>()
+        };
+        let order = Order {
+            form: order.form,
+            changed: [own(old), own(new)].concat(),
+            views: [old, new].map(|names| [names, &image_layers].concat()),
+            limits: Limits {
+                base: 0,
+                ..order.limits
+            },
+        };
+        let Some(connection) = self.clients.hand_over(caller, &self.epoll) else {
+            // Whoever asked is gone, or does not keep to the rules.
+            return Ok(());
+        };
+        let given = Given {
+            trees,
+            user_namespace: ids.as_fd(),
+            connection: connection.as_fd(),
+        };
+        // From here on the end of the connection tells of what fails.
+        let process = diff::start(&order, &given);
+        let begun = process.and_then(|process| self.employ(process, Task::Compare(layers)));
+        if let Err(error) = begun {
+            self.note_failure(&format!("compare layers: {error}"));
+        }
+        Ok(())
+    }
+}
+
+/// How many layers at the bottom are the same in both.
+fn shared([old, new]: &Stacks) -> usize {
+    let pairs = old.iter().rev().zip(new.iter().rev());
+    pairs.take_while(|(old, new)| Rc::ptr_eq(old, new)).count()
+}
