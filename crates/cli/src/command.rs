@@ -14,6 +14,7 @@ mod kill;
 mod layers;
 mod list;
 mod run;
+mod saved;
 mod serve;
 mod snapshot;
 mod stream;

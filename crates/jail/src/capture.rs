@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 pub use attributes::Ids;
 pub(crate) use attributes::{inherit, inner, shifted};
 pub(crate) use pass::Moment;
-pub(crate) use process::{MEMORY_BYTES_MAX, tell};
 pub use process::{Given, Process, Told, doom, is_there, leftovers};
+pub(crate) use process::{MEMORY_BYTES_MAX, tell};
 pub(crate) use stand::Stand;
 pub use transfer::{Outcome, UnpackOrder};
 

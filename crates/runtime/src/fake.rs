@@ -21,8 +21,8 @@ use tokio::sync::{broadcast, mpsc, watch};
 
 use crate::{
     Capabilities, CompareOrder, Comparison, EXECD_PORT, EndReason, ErrorKind, Export, ExportOrder,
-    ImportOrder, Imported, Layer, NamedVolume, Observed, Phase, Pieces, Plan, Runtime, RuntimeError,
-    SealOrder, Sealed, Snapshot, SnapshotOrder, Upstream,
+    ImportOrder, Imported, Layer, NamedVolume, Observed, Phase, Pieces, Plan, Runtime,
+    RuntimeError, SealOrder, Sealed, Snapshot, SnapshotOrder, Upstream,
 };
 use world::World;
 

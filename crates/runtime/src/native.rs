@@ -28,8 +28,8 @@ use tokio::sync::{Semaphore, broadcast, watch};
 use crate::image::Store;
 use crate::{
     Capabilities, CompareOrder, Comparison, EXECD_PORT, EndReason, ErrorKind, Export, ExportOrder,
-    ImportOrder, Imported, Layer, NamedVolume, Observed, Phase, Pieces, Plan, Runtime, RuntimeError,
-    SealOrder, Sealed, Snapshot, SnapshotOrder, Upstream,
+    ImportOrder, Imported, Layer, NamedVolume, Observed, Phase, Pieces, Plan, Runtime,
+    RuntimeError, SealOrder, Sealed, Snapshot, SnapshotOrder, Upstream,
 };
 use line::Line;
 use living::Living;

@@ -27,9 +27,9 @@ use tokio::sync::{broadcast, oneshot};
 use tokio::task::JoinSet;
 
 use crate::{
-    Capabilities, CompareOrder, Comparison, EXECD_PORT, ErrorKind, Export, ExportOrder, ImportOrder,
-    Imported, Layer, NamedVolume, Observed, Pieces, Plan, Runtime, RuntimeError, SealOrder, Sealed,
-    Snapshot, SnapshotOrder, Upstream,
+    Capabilities, CompareOrder, Comparison, EXECD_PORT, ErrorKind, Export, ExportOrder,
+    ImportOrder, Imported, Layer, NamedVolume, Observed, Pieces, Plan, Runtime, RuntimeError,
+    SealOrder, Sealed, Snapshot, SnapshotOrder, Upstream,
 };
 pub use channel::pair;
 use channel::{Receiver, Sender};

@@ -64,7 +64,7 @@ pub(crate) use links::{Links, OSEP_SHAPE, OsepKey};
 pub(crate) use metrics::Readers;
 pub(crate) use proxy::{Domain, Pool, Proxy, Waits};
 pub(crate) use reload::Reload;
-pub(crate) use reply::Body;
+pub(crate) use reply::{Body, Broken};
 pub use routes::served as routes;
 use routes::{Found, Operation, Place};
 pub(crate) use strangers::Strangers;
@@ -251,6 +251,8 @@ impl Api {
             Operation::SealLayer => self.seal_layer(place, request).await,
             Operation::ListLayers => self.list_layers(place).await,
             Operation::ForgetLayer => self.forget_layer(place).await,
+            Operation::CompareLayers => self.compare_layers(place, &request).await,
+            Operation::CommitLayer => self.commit_layer(place, request, &identity).await,
             Operation::Undo => self.undo(place, request).await,
             Operation::Fork => self.fork(place, request, &identity).await,
             Operation::Missing(missing) => Err(self.missing(missing, place)),

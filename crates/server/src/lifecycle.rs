@@ -22,5 +22,5 @@ pub use list::Filter;
 pub(crate) use list::word;
 pub use pool::KeptPool;
 pub use scope::Scope;
-pub use service::{Draft, Lifecycle, Parts, Rules};
+pub use service::{Draft, Lifecycle, Parts, Range, Rules};
 pub use snapshot::{SnapshotError, SnapshotFilter, SnapshotRecord, SnapshotState};

@@ -1,12 +1,15 @@
 //! `barchan layers`: what sandboxes wrote, step by step.
 
+mod diff;
+
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use barchan_client::Client;
 use barchan_wire::lifecycle::Layer;
-use barchan_wire::lifecycle::layers::{Fork, SealLayer, Undo, WhenBusy};
+use barchan_wire::lifecycle::layers::{Commit, Fork, SealLayer, Undo, WhenBusy};
 
+use super::snapshot;
 use crate::args::{Global, Layers};
 use crate::output::Output;
 use crate::server;
@@ -30,6 +33,32 @@ pub(super) async fn run(global: &Global, flags: Layers, output: &Output) -> Resu
             }
         }
         Layers::List { quiet, sandbox } => list(&client, &sandbox, quiet, output).await?,
+        Layers::Diff {
+            patch,
+            tar,
+            force,
+            sandbox,
+            from,
+            to,
+        } => {
+            let id = server::find(&client, &sandbox).await?;
+            let form = match tar {
+                Some(path) => diff::Form::Tar(path, force),
+                None if patch => diff::Form::Patch,
+                None => diff::Form::List,
+            };
+            return diff::run(&client, &id, (from, to), form, output).await;
+        }
+        Layers::Commit {
+            layer,
+            name,
+            no_wait,
+            sandbox,
+        } => {
+            let id = server::find(&client, &sandbox).await?;
+            let begun = client.commit(&id, &Commit { layer, name }).await?;
+            snapshot::show_begun(&client, begun, no_wait, output).await?;
+        }
         Layers::Undo {
             no_kill,
             sandbox,

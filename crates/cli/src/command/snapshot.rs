@@ -36,14 +36,7 @@ async fn dispatch(global: &Global, flags: Snapshot, output: &Output) -> Result<u
         } => {
             let sandbox = server::find(&client, &sandbox).await?;
             let begun = client.take_snapshot(&sandbox, name.as_deref()).await?;
-            let taken = match no_wait {
-                true => begun,
-                false => finished(&client, begun).await?,
-            };
-            match output.is_json() {
-                true => output.json(&taken)?,
-                false => output.line(taken.id.as_str())?,
-            }
+            show_begun(&client, begun, no_wait, output).await?;
         }
         Snapshot::List {
             sandbox,
@@ -88,6 +81,24 @@ async fn dispatch(global: &Global, flags: Snapshot, output: &Output) -> Result<u
         Snapshot::Rm { ids } => return remove(&client, &ids, output).await,
     }
     Ok(0)
+}
+
+/// Shows a snapshot that is being made, once it is ready or at once.
+pub(super) async fn show_begun(
+    client: &Client,
+    begun: Told,
+    no_wait: bool,
+    output: &Output,
+) -> Result<()> {
+    let taken = match no_wait {
+        true => begun,
+        false => finished(client, begun).await?,
+    };
+    match output.is_json() {
+        true => output.json(&taken)?,
+        false => output.line(taken.id.as_str())?,
+    }
+    Ok(())
 }
 
 /// Waits until a snapshot is ready.

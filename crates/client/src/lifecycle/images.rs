@@ -69,7 +69,7 @@ impl Client {
         http.read_json(answer).await
     }
 
-    fn patient(&self) -> Http {
+    pub(super) fn patient(&self) -> Http {
         let limits = self.http.limits();
         self.http.with_limits(Limits {
             answer_ms: limits.answer_ms.max(PACKING_MS),

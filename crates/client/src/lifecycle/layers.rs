@@ -1,13 +1,23 @@
 //! Calls about the sealed layers of sandboxes.
 
 use barchan_wire::id::SandboxId;
-use barchan_wire::lifecycle::layers::{Fork, SealLayer, Undo};
-use barchan_wire::lifecycle::{Forked, Layer, LayerList, Sandbox};
+use barchan_wire::lifecycle::layers::{Commit, Fork, SealLayer, Undo};
+use barchan_wire::lifecycle::{Forked, Layer, LayerList, Sandbox, Snapshot};
 use http::Method;
 
 use super::Client;
 use crate::error::ClientError;
-use crate::http::parse;
+use crate::files::Download;
+use crate::http::{empty, parse};
+
+/// How it is told what differs between layers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiffForm {
+    /// Lines of JSON: [`barchan_wire::lifecycle::changes::DiffLine`].
+    Lines,
+    /// A layer of an image, as a tar archive.
+    Tar,
+}
 
 impl Client {
     /// Seals what a running sandbox has written.
@@ -37,6 +47,43 @@ impl Client {
         let path = format!("/x/layers/{id}/kept/{layer}");
         let done = self.http.call::<()>(Method::DELETE, &path, None);
         done.await.map(drop)
+    }
+
+    /// What differs between two layers, as it is found. Without `to` it is the last one, without
+    /// `from` the one before that.
+    ///
+    /// # Errors
+    /// When there is no such sandbox or layer. The stream breaks off when not all can be told.
+    pub async fn compare(
+        &self,
+        id: &SandboxId,
+        layers: (Option<u32>, Option<u32>),
+        form: DiffForm,
+    ) -> Result<Download, ClientError> {
+        let (from, to) = layers;
+        let given = [("from", from), ("to", to)];
+        let given = given
+            .iter()
+            .filter_map(|(name, it)| Some(format!("&{name}={}", (*it)?)));
+        let form = match form {
+            DiffForm::Lines => "json",
+            DiffForm::Tar => "tar",
+        };
+        let query = given.collect::<String>();
+        let path = format!("/x/layers/{id}/diff?format={form}{query}");
+        let http = self.patient();
+        let request = http.request(Method::GET, &path).body(empty())?;
+        let answer = http.send(request).await?;
+        Ok(Download::new(answer, self.http.limits()))
+    }
+
+    /// Begins to make a snapshot of a layer.
+    ///
+    /// # Errors
+    /// When there is no such sandbox or layer, or there are too many snapshots.
+    pub async fn commit(&self, id: &SandboxId, wish: &Commit) -> Result<Snapshot, ClientError> {
+        let path = format!("/x/layers/{id}/commit");
+        parse(&self.http.call(Method::POST, &path, Some(wish)).await?)
     }
 
     /// Starts a running sandbox anew with the files of a layer.

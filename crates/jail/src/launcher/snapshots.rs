@@ -99,8 +99,7 @@ impl Launcher {
             return Err(Failure::new(FailureKind::Conflict, words));
         }
         let shelf = self.shelf();
-        let shelf =
-            shelf.map_err(|error| Failure::new(FailureKind::Start, error.to_string()))?;
+        let shelf = shelf.map_err(|error| Failure::new(FailureKind::Start, error.to_string()))?;
         let is_taken = self.snapshots.copier(snapshot).is_some()
             || self.snapshots.removals.has(snapshot)
             || capture::is_there(shelf.as_fd(), snapshot);
@@ -293,7 +292,11 @@ impl Launcher {
 
     /// Tells whoever asked for a snapshot what came of it.
     fn kept(&mut self, asked: Asked, ended: Option<Told>, stillness: Stillness) {
-        let Asked { order, caller, keepsake } = asked;
+        let Asked {
+            order,
+            caller,
+            keepsake,
+        } = asked;
         let answer = match (ended, stillness) {
             (Some(Told::Copied(captured)), Stillness::Over) => {
                 Answer::Snapshot(Box::new(Snapshot { captured, keepsake }))

@@ -22,7 +22,7 @@ impl Api {
             | Operation::ListSnapshots
             | Operation::Snapshot
             | Operation::RemoveSnapshot => &[(on.snapshots, "snapshots")],
-            Operation::ExportSnapshot | Operation::ImportSnapshot => {
+            Operation::ExportSnapshot | Operation::ImportSnapshot | Operation::CommitLayer => {
                 &[(on.own_api, "own_api"), (on.snapshots, "snapshots")]
             }
             Operation::Logs => &[(on.logs, "logs")],
@@ -33,6 +33,7 @@ impl Api {
             | Operation::SealLayer
             | Operation::ListLayers
             | Operation::ForgetLayer
+            | Operation::CompareLayers
             | Operation::Undo
             | Operation::Fork
             | Operation::ListVolumes

@@ -27,7 +27,7 @@ use super::{Api, admission};
 type Answer = Result<Response<Body>, Refusal>;
 
 /// What an image layout is packed as.
-const TAR: &str = "application/x-tar";
+pub(super) const TAR: &str = "application/x-tar";
 
 impl Api {
     pub(super) async fn export_snapshot(

@@ -1,16 +1,24 @@
 //! Sealed layers: seal, list, forget, go back, make others of them.
 
 use barchan_daemon::payload::Payload;
-use barchan_wire::lifecycle::layers::{Fork, SealLayer, Undo};
+use barchan_runtime::Form;
+use barchan_wire::lifecycle::error::Faults;
+use barchan_wire::lifecycle::layers::{Commit, Fork, SealLayer, Undo};
 use barchan_wire::lifecycle::{Forked, LayerList};
-use http::{Request, Response};
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Request, Response};
 
 use super::errors::Refusal;
 use super::identity::Identity;
+use super::images::TAR;
+use super::query::Query;
 use super::reply::{self, Body};
 use super::routes::Place;
-use super::{Api, body, sandboxes, views};
-use crate::lifecycle::{LayerError, LifecycleError};
+use super::{Api, body, sandboxes, snapshots, views};
+use crate::lifecycle::{LayerError, LifecycleError, Range};
+
+/// Lines of JSON.
+const LINES: &str = "application/x-ndjson";
 
 type Answer = Result<Response<Body>, Refusal>;
 
@@ -37,6 +45,45 @@ impl Api {
         })?;
         self.lifecycle.forget_layer(&id, number).await?;
         Ok(reply::empty(204))
+    }
+
+    /// Tells as it is found what differs between two layers.
+    pub(super) async fn compare_layers(&self, place: &Place, request: &Request<Payload>) -> Answer {
+        let id = sandboxes::id(place)?;
+        let query = Query::read(request.uri().query());
+        let mut faults = Faults::default();
+        let mut number = |name| {
+            let number = query.integer(name, 0, i64::from(u32::MAX), &mut faults);
+            number.and_then(|it| u32::try_from(it).ok())
+        };
+        let (from, to) = (number("from"), number("to"));
+        let range = faults.or(Range { from, to })?;
+        let (form, kind) = match query.last("format") {
+            None | Some("json") => (Form::Lines, LINES),
+            Some("tar") => (Form::Tar, TAR),
+            Some(other) => {
+                let words = format!("`format` is {other:?}, and must be `json` or `tar`");
+                return Err(Refusal::parameter(words));
+            }
+        };
+        let comparison = self.lifecycle.compare(&id, range, form).await?;
+        let mut response = Response::new(Body::ended(comparison.pieces));
+        let kind = HeaderValue::from_static(kind);
+        response.headers_mut().insert(CONTENT_TYPE, kind);
+        Ok(response)
+    }
+
+    pub(super) async fn commit_layer(
+        &self,
+        place: &Place,
+        request: Request<Payload>,
+        identity: &Identity,
+    ) -> Answer {
+        let id = sandboxes::id(place)?;
+        let body = body::read_json(request, self.body_wait).await?;
+        let wish = Commit::read(body.as_ref())?;
+        let lifecycle = self.lifecycle_now(identity)?;
+        Ok(snapshots::begun(&*lifecycle.commit(&id, wish).await?))
     }
 
     pub(super) async fn undo(&self, place: &Place, request: Request<Payload>) -> Answer {

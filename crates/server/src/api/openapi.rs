@@ -94,6 +94,10 @@ fn responses(route: &routes::Told, told: &Described) -> Value {
         Says::Nothing => json!({}),
         Says::Json(schema) => json!({"application/json": {"schema": reference(schema)}}),
         Says::Text(kind) => json!({kind: {"schema": {"type": "string"}}}),
+        Says::Lines(schema, other) => json!({
+            "application/x-ndjson": {"schema": reference(schema)},
+            other: {"schema": {"type": "string"}},
+        }),
         Says::JsonOrText(schema) => json!({
             "application/json": {"schema": reference(schema)},
             "text/plain": {"schema": {"type": "string"}},

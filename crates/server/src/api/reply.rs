@@ -25,11 +25,44 @@ pub(crate) enum Body {
     Piped(Piped),
     /// What this server tells as it happens.
     Told(mpsc::Receiver<Bytes>),
+    /// The same, where it is told that all was said.
+    Ended(Ended),
     /// Any of these, with the span of its request, which ends with it.
     Traced(Box<(Self, Span)>),
 }
 
+/// What a body ends with that breaks off.
+pub(crate) type Broken = Box<dyn std::error::Error + Send + Sync>;
+
+/// Pieces of which one without length is the last.
+pub(crate) struct Ended {
+    pieces: mpsc::Receiver<Bytes>,
+    is_over: bool,
+}
+
+impl Ended {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        self.pieces.poll_recv(cx).map(|piece| match piece {
+            Some(piece) if piece.is_empty() => {
+                self.is_over = true;
+                None
+            }
+            Some(piece) => Some(Ok(piece)),
+            None => Some(Err("the answer broke off".into())),
+        })
+    }
+}
+
 impl Body {
+    /// Pieces of which one without length is the last; without that the answer breaks off.
+    pub(super) fn ended(pieces: mpsc::Receiver<Bytes>) -> Self {
+        let is_over = false;
+        Self::Ended(Ended { pieces, is_over })
+    }
+
     /// Lets a span go on until the answer is sent, if that takes time.
     pub(super) fn traced(self, span: Span) -> Self {
         match self {
@@ -42,19 +75,21 @@ impl Body {
 
 impl HttpBody for Body {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = Broken;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         match self.get_mut() {
             Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Self::Relayed(relay) => Pin::new(relay.as_mut()).poll_frame(cx),
-            Self::Piped(pieces) => pieces
-                .poll(cx)
-                .map(|it| it.map(|piece| piece.map(Frame::data))),
+            Self::Relayed(relay) => Pin::new(relay.as_mut()).poll_frame(cx).map_err(Into::into),
+            Self::Piped(pieces) => {
+                let piece = pieces.poll(cx).map_ok(Frame::data);
+                piece.map_err(Into::into)
+            }
+            Self::Ended(pieces) => pieces.poll(cx).map_ok(Frame::data),
             Self::Told(pieces) => pieces
                 .poll_recv(cx)
                 .map(|it| it.map(|piece| Ok(Frame::data(piece)))),
@@ -67,6 +102,7 @@ impl HttpBody for Body {
             Self::Whole(bytes) => bytes.is_empty(),
             Self::Relayed(relay) => relay.is_end_stream(),
             Self::Piped(_) | Self::Told(_) => false,
+            Self::Ended(pieces) => pieces.is_over,
             Self::Traced(traced) => traced.0.is_end_stream(),
         }
     }
@@ -75,7 +111,7 @@ impl HttpBody for Body {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Self::Relayed(relay) => relay.size_hint(),
-            Self::Piped(_) | Self::Told(_) => SizeHint::default(),
+            Self::Piped(_) | Self::Told(_) | Self::Ended(_) => SizeHint::default(),
             Self::Traced(traced) => traced.0.size_hint(),
         }
     }

@@ -89,6 +89,8 @@ impl Operation {
             Self::SealLayer => ("layer.seal", Key, true, Sandbox),
             Self::ListLayers => ("layer.list", Key, false, Sandbox),
             Self::ForgetLayer => ("layer.forget", Key, true, Sandbox),
+            Self::CompareLayers => ("layer.compare", Key, false, Sandbox),
+            Self::CommitLayer => ("layer.commit", Key, true, Sandbox),
             Self::Undo => ("sandbox.undo", Key, true, Sandbox),
             Self::Fork => ("sandbox.fork", Key, true, Sandbox),
             Self::Missing(Missing::Templates) => ("template", Key, false, None),

@@ -73,6 +73,8 @@ pub(super) enum Operation {
     SealLayer,
     ListLayers,
     ForgetLayer,
+    CompareLayers,
+    CommitLayer,
     /// Back to a layer.
     Undo,
     /// Other sandboxes of a layer.

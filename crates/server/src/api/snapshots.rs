@@ -30,12 +30,7 @@ impl Api {
         let sandbox = sandboxes::id(place)?;
         let lifecycle = self.lifecycle_now(identity)?;
         let record = lifecycle.take_snapshot(&sandbox, name).await?;
-        let mut response = reply::json(202, &view(&record));
-        // An id is plain ASCII.
-        if let Ok(place) = HeaderValue::from_str(&format!("/v1/snapshots/{}", record.id)) {
-            response.headers_mut().insert(LOCATION, place);
-        }
-        Ok(response)
+        Ok(begun(&record))
     }
 
     pub(super) fn list_snapshots(&self, request: &Request<Payload>) -> Answer {
@@ -65,6 +60,16 @@ impl Api {
         self.lifecycle.remove_snapshot(&id).await?;
         Ok(reply::empty(204))
     }
+}
+
+/// The answer to whoever asked for a snapshot that is being made.
+pub(super) fn begun(record: &SnapshotRecord) -> Response<Body> {
+    let mut response = reply::json(202, &view(record));
+    // An id is plain ASCII.
+    if let Ok(place) = HeaderValue::from_str(&format!("/v1/snapshots/{}", record.id)) {
+        response.headers_mut().insert(LOCATION, place);
+    }
+    response
 }
 
 /// A snapshot as callers see it.

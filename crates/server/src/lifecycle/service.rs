@@ -1,6 +1,7 @@
 //! Does what [`super::state`] decides: asks the runtime, writes to the store, in that table's
 //! order.
 
+mod changes;
 mod figures;
 mod layers;
 mod observe;
@@ -33,6 +34,7 @@ use super::list::{self, Filter};
 use super::registry::{Entry, Registry};
 use super::scope::Scope;
 use super::snapshot::Snapshots;
+pub use changes::Range;
 use pools::Pools;
 pub use rules::Rules;
 

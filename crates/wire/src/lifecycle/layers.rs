@@ -9,6 +9,7 @@ use super::error::{Faults, ValidationBody};
 use super::lax::Need::{May, Must};
 use super::lax::Reader;
 use super::sandbox::Sandbox;
+use super::snapshot;
 use super::time::Time;
 
 /// Longest label of a layer, in bytes.
@@ -62,6 +63,17 @@ pub struct Fork {
     /// Labels besides those of the sandbox, which they take the place of where they are the same.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
+}
+
+/// A snapshot that is to be made of a layer.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Commit {
+    /// The layer; `None`: one that is sealed now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layer: Option<u32>,
+    /// What the snapshot is called, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
 }
 
 impl SealLayer {
@@ -128,6 +140,23 @@ impl Fork {
             read.metadata = reader.map("metadata", true).unwrap_or_default();
         }
         faults.or(read)
+    }
+}
+
+impl Commit {
+    /// Reads a request's body; none asks for one of a layer that is sealed now.
+    ///
+    /// # Errors
+    /// Every fault of the body.
+    pub fn read(body: Option<&Value>) -> Result<Self, ValidationBody> {
+        let Some(body) = body else {
+            return Ok(Self::default());
+        };
+        let mut faults = Faults::default();
+        let mut reader = Reader::body(Some(body), &mut faults);
+        let layer = reader.as_mut().and_then(|it| number(it, "layer", May));
+        let name = reader.as_mut().and_then(snapshot::name);
+        faults.or(Self { layer, name })
     }
 }
 

@@ -32,21 +32,25 @@ impl CreateSnapshot {
             return Ok(Self::default());
         };
         let mut faults = Faults::default();
-        let mut reader = Reader::body(Some(body), &mut faults);
-        let name = reader.as_mut().and_then(|it| it.string("name", May));
-        if let (Some(reader), Some(name)) = (&mut reader, &name) {
-            if name.is_empty() {
-                let words = "must have at least 1 character";
-                reader.refuse("string_too_short", "name", words);
-            } else if name.len() > NAME_BYTES_MAX {
-                reader.refuse("string_too_long", "name", "must have at most 255 bytes");
-            } else if name.contains(char::is_control) {
-                let words = "must have no control characters, such as line ends";
-                reader.refuse("string_pattern_mismatch", "name", words);
-            }
-        }
+        let reader = Reader::body(Some(body), &mut faults);
+        let name = reader.and_then(|mut reader| name(&mut reader));
         faults.or(Self { name })
     }
+}
+
+/// Reads what a snapshot is to be called.
+pub(super) fn name(reader: &mut Reader<'_, '_>) -> Option<String> {
+    let name = reader.string("name", May)?;
+    if name.is_empty() {
+        let words = "must have at least 1 character";
+        reader.refuse("string_too_short", "name", words);
+    } else if name.len() > NAME_BYTES_MAX {
+        reader.refuse("string_too_long", "name", "must have at most 255 bytes");
+    } else if name.contains(char::is_control) {
+        let words = "must have no control characters, such as line ends";
+        reader.refuse("string_pattern_mismatch", "name", words);
+    }
+    Some(name)
 }
 
 /// A snapshot as callers see it. Absent fields are left out, never null.

@@ -1,15 +1,15 @@
 //! `barchan snapshot export` and `import`: snapshots as OCI images.
 
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use barchan_client::Client;
 use barchan_wire::id::SnapshotId;
 use serde::Serialize;
-use tokio::fs::{self, File};
+use tokio::fs::File;
 
-use crate::command::cp::{Partial, counting};
+use crate::command::cp::counting;
+use crate::command::saved::Goal;
 use crate::output::Output;
 
 /// Where an export goes.
@@ -33,47 +33,22 @@ pub(super) async fn export(
     wish: Wish,
     output: &Output,
 ) -> Result<()> {
-    let whole = wish
+    let path = wish
         .path
         .unwrap_or_else(|| PathBuf::from(format!("snapshot-{id}.tar")));
-    let shown = whole.display().to_string();
-    let is_pipe = whole == Path::new("-");
-    if !is_pipe && !wish.is_forced && fs::symlink_metadata(&whole).await.is_ok() {
-        bail!("{shown} exists and is left as it is; --force overwrites it");
-    }
+    let goal = Goal::new(path, wish.is_forced).await?;
     let image = client
         .export_snapshot(id, wish.without_host)
         .await
         .with_context(|| format!("cannot export snapshot {id}"))?;
-    let expected = image.archive.size_bytes;
-    let bar = output.transfer(expected);
-    let failed = || format!("cannot export snapshot {id} to {shown}");
-    if is_pipe {
-        let done = image
-            .archive
-            .copy_to(&mut output.pipe(), counting(&bar))
-            .await;
-        bar.finish_and_clear();
-        check(done.with_context(failed)?, expected).with_context(failed)?;
+    let what = format!("snapshot {id}");
+    let bytes = goal.save(image.archive, &what, output).await?;
+    if goal.is_pipe() {
         return Ok(());
     }
-    let partial = Partial::beside(&whole);
-    let mut options = std::fs::OpenOptions::new();
-    // Its environment may hold secrets.
-    options.write(true).create(true).truncate(true).mode(0o600);
-    let file = options
-        .open(partial.path())
-        .with_context(|| format!("cannot write {}", partial.path().display()))?;
-    let mut file = File::from_std(file);
-    let done = image.archive.copy_to(&mut file, counting(&bar)).await;
-    bar.finish_and_clear();
-    let bytes = done.with_context(failed)?;
-    check(bytes, expected).with_context(failed)?;
-    file.sync_all().await.with_context(failed)?;
-    partial.complete().await.with_context(failed)?;
     let digest = image.digest;
     let told = Written {
-        path: shown,
+        path: goal.shown(),
         bytes,
         digest,
     };
@@ -86,15 +61,6 @@ pub(super) async fn export(
         }
     }
     Ok(())
-}
-
-fn check(bytes: u64, expected: Option<u64>) -> Result<()> {
-    match expected {
-        Some(expected) if expected != bytes => {
-            bail!("only {bytes} of {expected} bytes came; see the server's log")
-        }
-        _ => Ok(()),
-    }
 }
 
 pub(super) async fn import(

@@ -15,8 +15,7 @@ impl Launcher {
         order: SnapshotOrder,
         layer: u32,
     ) -> Result<(), Failure> {
-        let failed =
-            |error: std::io::Error| Failure::new(FailureKind::Snapshot, error.to_string());
+        let failed = |error: std::io::Error| Failure::new(FailureKind::Snapshot, error.to_string());
         let shelf = self.room_for(&order.snapshot)?;
         let tenant = self.known(&order.sandbox);
         let tenant = tenant.ok_or_else(|| no_sandbox(&order.sandbox))?;

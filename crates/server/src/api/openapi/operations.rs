@@ -36,6 +36,8 @@ pub(super) enum Says {
     Json(&'static str),
     /// Text of this type.
     Text(&'static str),
+    /// Lines of JSON of this schema, or text of this type.
+    Lines(&'static str, &'static str),
     /// JSON of this schema, or plain text.
     JsonOrText(&'static str),
 }
@@ -115,6 +117,11 @@ const WATCH: &[Parameter] = &[
     of("metadata", "MetadataFilter"),
 ];
 
+const COMPARE: &[Parameter] = &[
+    of("from", "LayerNumber"),
+    of("to", "LayerNumber"),
+    of("format", "DiffFormat"),
+];
 const EXPORT: &[Parameter] = &[of("withoutHost", "Switch")];
 const IMPORT: &[Parameter] = &[of("name", "SnapshotName")];
 const SNAPSHOTS: &[Parameter] = &[
@@ -210,7 +217,7 @@ const FORKS: &[u16] = &[403, 409, 500, 501, 503];
 /// The same of snapshots, and of what is missing.
 const fn further(operation: Operation) -> Described {
     use Operation as Op;
-    use Says::{Json, Nothing, Text};
+    use Says::{Json, Lines, Nothing, Text};
     let new = Described::new;
     match operation {
         Op::CreateSnapshot => new("Saves a running sandbox.", 202, Json("Snapshot"))
@@ -243,6 +250,16 @@ const fn further(operation: Operation) -> Described {
         )
         .refusals(VERBS),
         Op::ForgetLayer => new("Forgets a layer.", 204, Nothing).refusals(VERBS),
+        Op::CompareLayers => new(
+            "What differs between two layers.",
+            200,
+            Lines("Difference", "application/x-tar"),
+        )
+        .query(COMPARE)
+        .refusals(VERBS),
+        Op::CommitLayer => new("Makes a snapshot of a layer.", 202, Json("Snapshot"))
+            .may_take("CommitLayer")
+            .refusals(VERBS),
         Op::Undo => new("Starts a sandbox anew from a layer.", 200, Json("Sandbox"))
             .takes("Undo")
             .refusals(VERBS),

@@ -8,7 +8,7 @@ use super::{Missing, Mount, Operation};
 /// stands for any text but nothing.
 pub(super) type Route = (Method, Mount, &'static str, Operation);
 
-pub(super) static ROUTES: [Route; 56] = {
+pub(super) static ROUTES: [Route; 58] = {
     use Missing::{NetworkPolicy, Templates};
     use Mount::{Both, Root, V1};
     use Operation as Op;
@@ -83,6 +83,8 @@ pub(super) static ROUTES: [Route; 56] = {
         (POST, Root, "x/layers/*", Op::SealLayer),
         (GET, Root, "x/layers/*", Op::ListLayers),
         (DELETE, Root, "x/layers/*/kept/*", Op::ForgetLayer),
+        (GET, Root, "x/layers/*/diff", Op::CompareLayers),
+        (POST, Root, "x/layers/*/commit", Op::CommitLayer),
         (POST, Root, "x/layers/*/undo", Op::Undo),
         (POST, Root, "x/layers/*/fork", Op::Fork),
         (GET, Root, "x/keys", Op::ListKeys),

@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use super::converse::HEAD_BYTES_MAX;
 use super::preface::Begun;
 use crate::activity::{Activity, Busy};
-use crate::api::{Body, Peer};
+use crate::api::{Body, Broken, Peer};
 use crate::app::live::Live;
 
 /// Most requests at once on one connection.
@@ -129,12 +129,12 @@ struct Counted {
 
 impl HttpBody for Counted {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = Broken;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         task: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         Pin::new(&mut self.body).poll_frame(task)
     }
 

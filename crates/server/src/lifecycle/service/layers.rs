@@ -165,13 +165,7 @@ impl Lifecycle {
     }
 
     fn forked(&self, source: &Record, layer: u32, wish: &Fork) -> Result<Draft, LifecycleError> {
-        if !matches!(
-            source.state(),
-            State::Running | State::Paused | State::Ended(_)
-        ) {
-            let (id, standing) = (source.id().clone(), standing(source));
-            return Err(LifecycleError::NotRunning { id, standing });
-        }
+        has_layers(source)?;
         let mut origin = source.origin().clone();
         origin.pool = None;
         let granted = origin.granted;
@@ -214,7 +208,7 @@ impl Lifecycle {
         }
     }
 
-    fn offers_layers(&self) -> Result<(), LifecycleError> {
+    pub(super) fn offers_layers(&self) -> Result<(), LifecycleError> {
         match self.capabilities().layers {
             true => Ok(()),
             false => Err(LayerError::Unsupported.into()),
@@ -222,8 +216,20 @@ impl Lifecycle {
     }
 }
 
+/// Whether the layers of a sandbox can be used.
+pub(super) fn has_layers(source: &Record) -> Result<(), LifecycleError> {
+    if matches!(
+        source.state(),
+        State::Running | State::Paused | State::Ended(_)
+    ) {
+        return Ok(());
+    }
+    let (id, standing) = (source.id().clone(), standing(source));
+    Err(LifecycleError::NotRunning { id, standing })
+}
+
 /// What the runtime says of a sandbox's layers.
-fn by(id: &SandboxId, source: RuntimeError) -> LifecycleError {
+pub(super) fn by(id: &SandboxId, source: RuntimeError) -> LifecycleError {
     match source.kind {
         ErrorKind::UnknownLayer => LayerError::NotFound(source.message).into(),
         ErrorKind::NotFound => LifecycleError::NotFound(id.to_string()),

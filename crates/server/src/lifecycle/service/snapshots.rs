@@ -13,7 +13,7 @@ use crate::lifecycle::LifecycleError;
 use crate::lifecycle::snapshot::{
     STACK_MAX, SnapshotError, SnapshotFilter, SnapshotRecord, SnapshotState,
 };
-use crate::lifecycle::state::State;
+use crate::lifecycle::state::{Record, State};
 
 impl Lifecycle {
     /// Begins to take a snapshot of a running sandbox. Its record is kept when this returns; what
@@ -35,6 +35,18 @@ impl Lifecycle {
             let (id, standing) = (sandbox.clone(), standing(&source));
             return Err(SnapshotError::Source { id, standing }.into());
         }
+        self.begin_snapshot(&source, None, name).await
+    }
+
+    /// Keeps a snapshot's record, and begins to take it: of what the sandbox has written by now, or
+    /// of a layer of it.
+    pub(super) async fn begin_snapshot(
+        &self,
+        source: &Record,
+        layer: Option<u32>,
+        name: Option<String>,
+    ) -> Result<Arc<SnapshotRecord>, LifecycleError> {
+        let sandbox = source.id();
         if !self.capabilities().snapshot {
             return Err(SnapshotError::Unsupported.into());
         }
@@ -51,6 +63,7 @@ impl Lifecycle {
         let record = SnapshotRecord {
             id,
             sandbox: sandbox.clone(),
+            layer,
             name,
             // Whoever takes it, it is its sandbox's tenant's.
             owner: source.origin().tenant.clone().unwrap_or_default(),
@@ -148,6 +161,7 @@ impl Lifecycle {
         };
         let order = SnapshotOrder {
             sandbox: record.sandbox.clone(),
+            layer: record.layer,
             snapshot: record.id.clone(),
             bytes_max: self.1.snapshot_bytes_max,
             wait: self.1.snapshot_wait,

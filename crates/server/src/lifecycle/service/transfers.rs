@@ -68,6 +68,7 @@ impl Lifecycle {
         let sandbox = SandboxId::try_from(Uuid::nil().to_string());
         let now = Time::new(self.0.clock.now().wall);
         let record = SnapshotRecord {
+            layer: None,
             stack: vec![id.clone()],
             id,
             sandbox: sandbox.map_err(|_| LifecycleError::Stopping)?,

@@ -13,6 +13,9 @@ pub struct SnapshotRecord {
     pub id: SnapshotId,
     /// The sandbox that it was taken of.
     pub sandbox: SandboxId,
+    /// The layer of that; `None`: what it had written when this was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layer: Option<u32>,
     /// What it is called, for people.
     pub name: Option<String>,
     /// Whose it is; empty for nobody's in particular.

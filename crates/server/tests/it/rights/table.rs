@@ -153,7 +153,7 @@ fn for_images() -> [Row<&'static str>; 2] {
     ]
 }
 
-fn for_layers() -> [Row<&'static str>; 5] {
+fn for_layers() -> [Row<&'static str>; 7] {
     let none = Value::Null;
     let back = json!({"layer": 0});
     [
@@ -174,6 +174,18 @@ fn for_layers() -> [Row<&'static str>; 5] {
             Sandbox,
             none.clone(),
             [NO_LAYER, GONE, NO_LAYER],
+        ),
+        (
+            "GET /x/layers/*/diff",
+            Sandbox,
+            none.clone(),
+            ["200", GONE, "200"],
+        ),
+        (
+            "POST /x/layers/*/commit",
+            Sandbox,
+            none.clone(),
+            ["202", GONE, "202"],
         ),
         ("POST /x/layers/*/undo", Sandbox, back, ["200", GONE, "200"]),
         ("POST /x/layers/*/fork", Sandbox, none, ["201", GONE, "201"]),

@@ -1,0 +1,125 @@
+//! `barchan layers diff`: what differs between two layers.
+
+mod lines;
+mod row;
+
+use std::io::{IsTerminal, stdout};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use barchan_client::{Client, DiffForm};
+use barchan_wire::id::SandboxId;
+use barchan_wire::lifecycle::changes::{Change, DiffLine, DiffSummary};
+use barchan_wire::lifecycle::layers::SealLayer;
+
+use crate::command::saved::Goal;
+use crate::output::Output;
+use lines::Lines;
+
+/// The exit code when not all could be compared.
+const CUT: u8 = 3;
+/// What the layer is called that is sealed to be compared.
+const LABEL: &str = "for a diff";
+
+/// How it is shown.
+#[derive(Debug)]
+pub(super) enum Form {
+    /// A line for each path.
+    List,
+    /// The lines that differ.
+    Patch,
+    /// An archive in this file, which is overwritten if so asked.
+    Tar(PathBuf, bool),
+}
+
+pub(super) async fn run(
+    client: &Client,
+    id: &SandboxId,
+    layers: (Option<u32>, Option<u32>),
+    form: Form,
+    output: &Output,
+) -> Result<u8> {
+    let (from, to) = layers;
+    if to.is_some() {
+        return show(client, id, layers, form, output).await;
+    }
+    let last = client.layers(id).await?.last().map(|layer| layer.number);
+    let from = from.or(last).unwrap_or_default();
+    let wish = SealLayer {
+        label: Some(LABEL.to_owned()),
+        ..SealLayer::default()
+    };
+    let now = client.seal(id, &wish).await?.number;
+    let shown = show(client, id, (Some(from), Some(now)), form, output).await;
+    // To look is not to push out what somebody meant to keep.
+    let forgotten = client.forget_layer(id, now).await;
+    let code = shown?;
+    forgotten.with_context(|| format!("layer {now}, sealed for this, stays"))?;
+    Ok(code)
+}
+
+async fn show(
+    client: &Client,
+    id: &SandboxId,
+    layers: (Option<u32>, Option<u32>),
+    form: Form,
+    output: &Output,
+) -> Result<u8> {
+    if let Form::Tar(path, is_forced) = form {
+        let goal = Goal::new(path, is_forced).await?;
+        let archive = client.compare(id, layers, DiffForm::Tar).await?;
+        goal.save(archive, "what differs", output).await?;
+        return Ok(0);
+    }
+    let mut lines = Lines::new(client.compare(id, layers, DiffForm::Lines).await?);
+    let is_patch = matches!(form, Form::Patch);
+    loop {
+        match lines.next().await? {
+            DiffLine::Change(change) if output.is_json() => output.json_line(&change)?,
+            DiffLine::Change(change) if is_patch => patch(&change, output)?,
+            DiffLine::Change(change) => output.line(&row::of(&change))?,
+            DiffLine::Summary { summary } => return end(summary, is_patch, output),
+        }
+    }
+}
+
+fn patch(change: &Change, output: &Output) -> Result<()> {
+    let Some(diff) = &change.diff else {
+        if change.binary {
+            output.note(&format!("binary: {}", row::of(change)));
+        } else if let Some(why) = &change.diff_cut {
+            output.note(&format!("too large ({why}): {}", row::of(change)));
+        }
+        return Ok(());
+    };
+    if stdout().is_terminal() {
+        for line in diff.lines() {
+            output.line(line)?;
+        }
+    } else {
+        output.stdout(diff.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn end(summary: DiffSummary, is_patch: bool, output: &Output) -> Result<u8> {
+    let DiffSummary {
+        added,
+        changed,
+        deleted,
+        ..
+    } = summary;
+    let cut = summary.cut.clone();
+    if output.is_json() {
+        output.json_line(&DiffLine::Summary { summary })?;
+    } else if !is_patch {
+        output.note(&format!(
+            "{added} added, {changed} changed, {deleted} deleted"
+        ));
+    }
+    let Some(why) = cut else {
+        return Ok(0);
+    };
+    output.warn(&format!("not all was compared, there is too much ({why})"));
+    Ok(CUT)
+}

@@ -1,0 +1,98 @@
+//! What differs between layers of a sandbox, and images that are made of them.
+
+use std::sync::Arc;
+
+use barchan_runtime::{CompareOrder, Comparison, Form, Layer};
+use barchan_wire::id::SandboxId;
+use barchan_wire::lifecycle::layers::{Commit, SealLayer};
+
+use super::Lifecycle;
+use super::layers::{by, has_layers};
+use crate::lifecycle::error::LifecycleError;
+use crate::lifecycle::layer::LayerError;
+use crate::lifecycle::snapshot::SnapshotRecord;
+
+/// Which layers are compared, by their numbers; 0: how the sandbox was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Range {
+    /// The one to begin with; `None`: the one before the other.
+    pub from: Option<u32>,
+    /// The one of which is told what differs in it; `None`: the last.
+    pub to: Option<u32>,
+}
+
+impl Lifecycle {
+    /// Begins to tell what differs between two layers of a sandbox.
+    ///
+    /// # Errors
+    /// When there is no such sandbox or layer, or the runtime cannot do it.
+    pub async fn compare(
+        &self,
+        id: &SandboxId,
+        range: Range,
+        form: Form,
+    ) -> Result<Comparison, LifecycleError> {
+        self.offers_layers()?;
+        has_layers(&*self.get(id)?)?;
+        let all = self.0.runtime.layers(id).await;
+        let (from, to) = range.of(id, &all.map_err(|source| by(id, source))?)?;
+        let order = CompareOrder {
+            sandbox: id.clone(),
+            from,
+            to,
+            form,
+        };
+        let compared = self.0.runtime.compare(order).await;
+        compared.map_err(|source| by(id, source))
+    }
+
+    /// Begins to make a snapshot of a layer, of one that is sealed now if none is named.
+    ///
+    /// # Errors
+    /// When there is no such sandbox or layer, or as when a snapshot is taken.
+    pub async fn commit(
+        &self,
+        id: &SandboxId,
+        wish: Commit,
+    ) -> Result<Arc<SnapshotRecord>, LifecycleError> {
+        self.offers_layers()?;
+        let source = self.get(id)?;
+        has_layers(&source)?;
+        let layer = match wish.layer {
+            Some(layer) => {
+                let all = self.0.runtime.layers(id).await;
+                known(id, &all.map_err(|source| by(id, source))?, layer)?;
+                layer
+            }
+            None => self.seal(id, SealLayer::default()).await?.number,
+        };
+        if self.0.shutdown.has_begun() {
+            return Err(LifecycleError::Stopping);
+        }
+        self.begin_snapshot(&source, Some(layer), wish.name).await
+    }
+}
+
+impl Range {
+    fn of(self, id: &SandboxId, all: &[Layer]) -> Result<(u32, u32), LayerError> {
+        let last = all.last().map(|layer| layer.number);
+        let to = self.to.or(last).ok_or_else(|| {
+            LayerError::NotFound(format!("sandbox {id} has no layers to compare"))
+        })?;
+        known(id, all, to)?;
+        let parent = all.iter().find(|layer| layer.number == to);
+        let from = self.from.or(parent.map(|layer| layer.parent));
+        let from = from.unwrap_or_default();
+        known(id, all, from)?;
+        Ok((from, to))
+    }
+}
+
+fn known(id: &SandboxId, all: &[Layer], number: u32) -> Result<(), LayerError> {
+    if number == 0 || all.iter().any(|layer| layer.number == number) {
+        return Ok(());
+    }
+    Err(LayerError::NotFound(format!(
+        "sandbox {id} has no layer {number}"
+    )))
+}
