@@ -118,6 +118,11 @@ impl Fake {
         self.lock().failures.insert(verb, (kind, times));
     }
 
+    /// Lets whatever is told of layers from now on break off before its end.
+    pub fn break_off(&self) {
+        self.lock().breaks_off = true;
+    }
+
     /// Whether a sandbox was warmed up.
     #[must_use]
     pub fn is_warm(&self, id: &SandboxId) -> bool {

@@ -67,7 +67,8 @@ impl World {
             Form::Lines => Bytes::from_static(NOTHING),
             Form::Tar => Bytes::from_static(&[0; 1024]),
         };
-        Ok(vec![told, Bytes::new()])
+        let end = (!self.breaks_off).then(Bytes::new);
+        Ok(std::iter::once(told).chain(end).collect())
     }
 
     pub(super) fn undo(&mut self, id: &SandboxId, layer: u32) -> Result<Observed, RuntimeError> {

@@ -26,6 +26,8 @@ pub(super) struct World {
     pub(super) warmed: BTreeSet<SandboxId>,
     /// In which something is at work.
     pub(super) busy: BTreeSet<SandboxId>,
+    /// Whether what it tells of layers has no end.
+    pub(super) breaks_off: bool,
     pub(super) failures: HashMap<&'static str, (ErrorKind, usize)>,
     /// Named volumes by their names.
     pub(super) volumes: BTreeMap<String, NamedVolume>,
@@ -52,6 +54,7 @@ impl World {
             images: BTreeSet::from([image.to_owned()]),
             warmed: BTreeSet::new(),
             busy: BTreeSet::new(),
+            breaks_off: false,
             failures: HashMap::new(),
             volumes: BTreeMap::new(),
             snapshots: BTreeMap::new(),

@@ -87,6 +87,77 @@ async fn a_sandbox_goes_back_and_others_are_made_of_it() {
 }
 
 #[tokio::test]
+async fn layers_are_compared() {
+    let world = World::new().await;
+    let id = world.sandbox().await;
+    let path = |query: &str| format!("{id}/diff{query}");
+    let bare = world.layer("GET", &path(""), &Value::Null).await;
+    assert_eq!(code(&bare), "404 LAYER::NOT_FOUND");
+    world.sealed(&id, &Value::Null).await;
+    for query in ["", "?to=1", "?from=0&to=1", "?from=1&to=0", "?format=json"] {
+        let told = world.layer("GET", &path(query), &Value::Null).await;
+        assert_eq!((told.status, &told.json()["summary"]["added"]), (200, &json!(0)), "{query}");
+        assert_eq!(told.headers["content-type"], "application/x-ndjson");
+    }
+    let archive = world.layer("GET", &path("?format=tar"), &Value::Null).await;
+    assert_eq!((archive.status, archive.body.len()), (200, 1024));
+    assert_eq!(archive.headers["content-type"], "application/x-tar");
+    for (query, expected) in [
+        ("?to=7", "404 LAYER::NOT_FOUND"),
+        ("?from=7", "404 LAYER::NOT_FOUND"),
+        ("?from=-1", "422 none"),
+        ("?to=x", "422 none"),
+        ("?format=zip", "400 SANDBOX::INVALID_PARAMETER"),
+    ] {
+        let refused = world.layer("GET", &path(query), &Value::Null).await;
+        assert_eq!(code(&refused), expected, "{query}");
+    }
+    world.fake.fail("compare", ErrorKind::LayerFailed, 1);
+    let failed = world.layer("GET", &path(""), &Value::Null).await;
+    assert_eq!(code(&failed), "500 LAYER::FAILED");
+}
+
+#[tokio::test]
+async fn a_comparison_that_breaks_off_is_no_whole_answer() {
+    let world = World::new().await;
+    let id = world.sandbox().await;
+    world.sealed(&id, &Value::Null).await;
+    world.fake.break_off();
+    let call = world.call("GET", &format!("/x/layers/{id}/diff"));
+    assert!(call.try_send().await.is_err());
+}
+
+#[tokio::test]
+async fn a_snapshot_is_made_of_a_layer() {
+    let world = World::new().await;
+    let id = world.sandbox().await;
+    let path = format!("{id}/commit");
+    world.sealed(&id, &Value::Null).await;
+    let wish = json!({"layer": 1, "name": "best"});
+    let begun = world.layer("POST", &path, &wish).await;
+    let told = begun.json();
+    assert_eq!((begun.status, &told["name"]), (202, &json!("best")), "{begun:?}");
+    assert_eq!(told["sandboxId"], id.as_str());
+    let snapshot = told["id"].as_str().unwrap();
+    assert_eq!(begun.headers["location"], format!("/v1/snapshots/{snapshot}"));
+    world.await_snapshot(snapshot, "Ready").await;
+    let now = world.layer("POST", &path, &Value::Null).await;
+    assert_eq!((now.status, world.numbers(&id).await), (202, vec![1, 2]));
+    world.fake.end(&id, barchan_runtime::EndReason::Exit(0));
+    world.await_state(&id, "Terminated").await;
+    for (body, expected) in [
+        (json!({"layer": 1}), "202 none"),
+        (json!({"layer": 9}), "404 LAYER::NOT_FOUND"),
+        (json!({}), "409 DOCKER::SANDBOX_NOT_RUNNING"),
+        (json!({"name": ""}), "422 none"),
+        (json!({"layer": -1}), "422 none"),
+    ] {
+        let answer = world.layer("POST", &path, &body).await;
+        assert_eq!(code(&answer), expected, "{body}");
+    }
+}
+
+#[tokio::test]
 async fn what_cannot_be_done_with_layers_is_told() {
     let world = World::new().await;
     let id = world.sandbox().await;

@@ -1,5 +1,6 @@
 //! Sealed layers of real sandboxes: what is in them, what is made of them, and who uses the files.
 
+mod changes;
 mod deaths;
 mod holders;
 

@@ -36,6 +36,7 @@ fn new_id() -> SnapshotId {
 fn order(sandbox: &SandboxId, snapshot: &SnapshotId) -> SnapshotOrder {
     SnapshotOrder {
         sandbox: sandbox.clone(),
+        layer: None,
         snapshot: snapshot.clone(),
         bytes_max: 4 << 30,
         wait: PATIENCE * 3,
