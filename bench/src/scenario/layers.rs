@@ -1,5 +1,7 @@
 //! Sealed layers: of a sandbox that wrote much, one after the other, and what is made of them.
 
+mod peers;
+
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -86,7 +88,10 @@ pub(super) fn measure(options: &Options, store: &Store) -> Result<Measured> {
     api::delete(&mut connection, &id)?;
     Ok(Measured {
         title: "Layers",
-        samples: vec![much, still, first, last, undo, fork, forks],
+        samples: [much, still, first, last, undo, fork, forks]
+            .into_iter()
+            .chain(peers::measure())
+            .collect(),
         notes: vec!["from the request to the answer; what was written is in memory".to_owned()],
     })
 }

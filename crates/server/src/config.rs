@@ -207,6 +207,12 @@ pub struct Limits {
     /// oldest is forgotten.
     #[config(default = 100)]
     pub layers_max: u32,
+    /// Most bytes by which the kept layers of a sandbox may have grown its disk, all together: the
+    /// oldest are forgotten first, the last one never. Left out, none is forgotten for that.
+    pub layers_bytes_max: Option<u64>,
+    /// Forget a sandbox's layers so many seconds after they were sealed, but for the last one. Left
+    /// out, none is forgotten for that.
+    pub layers_age_s: Option<u64>,
     /// End a sandbox that nobody uses and in which nothing is at work for so many seconds, unless
     /// its caller says otherwise with the extension `barchan.idle.timeout.seconds`. Left out, none
     /// ends for that.

@@ -1,5 +1,7 @@
 //! A scripted server on a Unix socket that writes down what it is asked.
 
+pub(crate) mod layers;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -113,6 +115,7 @@ fn routes(shared: Shared) -> Router {
             axum::routing::delete(close_terminal),
         )
         .route(&format!("{inside}/pty/t1/ws"), get(attach))
+        .merge(layers::routes())
         .with_state(shared)
 }
 

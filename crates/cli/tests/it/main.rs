@@ -7,6 +7,7 @@ mod fake;
 mod files;
 mod hostile;
 mod keeper;
+mod layers;
 mod local;
 mod logs;
 mod once;

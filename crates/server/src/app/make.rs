@@ -9,8 +9,8 @@ use barchan_wire::lifecycle::{Rate, resources};
 use crate::api::{AccessLog, Admission, Domain, Guard, Pool, Proxy, Rates, Readers, Waits};
 use crate::audit::Sizes;
 use crate::config::{self, Settings};
-use crate::lifecycle::Rules;
 use crate::lifecycle::state::Spans;
+use crate::lifecycle::{Retention, Rules};
 use crate::observe::{Observe, Plan};
 use crate::store::Meter;
 
@@ -22,7 +22,11 @@ pub(super) fn rules(settings: &Settings) -> Rules {
         spans,
         sandboxes_max: settings.limits.sandboxes_max,
         snapshots_max: settings.limits.snapshots_max,
-        layers_max: settings.limits.layers_max.max(1),
+        retention: Retention {
+            count: settings.limits.layers_max.max(1) as usize,
+            bytes: settings.limits.layers_bytes_max,
+            age: settings.limits.layers_age_s.map(Duration::from_secs),
+        },
         snapshot_bytes_max: resources::bytes(&settings.storage.snapshot_max_size)
             .unwrap_or_default(),
         snapshot_wait: Duration::from_secs(settings.runtime.snapshot_wait_s.max(1)),

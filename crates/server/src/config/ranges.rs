@@ -10,7 +10,7 @@ const YEAR_S: u64 = 365 * DAY_S;
 const PIDS_MAX: u64 = 4_194_304;
 
 /// Every setting that is a number, with the least and the most that it can be.
-const RANGES: [(&str, u64, u64); 28] = [
+const RANGES: [(&str, u64, u64); 30] = [
     ("server.port", 0, 65_535),
     // No calendar reaches much further.
     ("server.max_sandbox_timeout_seconds", 60, 250_000_000_000),
@@ -28,6 +28,8 @@ const RANGES: [(&str, u64, u64); 28] = [
     ("limits.sandboxes_max", 0, 1_000_000),
     ("limits.snapshots_max", 0, 1_000_000),
     ("limits.layers_max", 0, 1_000_000),
+    ("limits.layers_bytes_max", 0, 1 << 60),
+    ("limits.layers_age_s", 0, 10 * YEAR_S),
     ("limits.idle_timeout_s", 0, YEAR_S),
     ("limits.default.pids", 0, PIDS_MAX),
     ("limits.max.pids", 0, PIDS_MAX),

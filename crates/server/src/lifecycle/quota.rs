@@ -1,36 +1,69 @@
 //! Pure. What the sandboxes of a tenant have together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use barchan_wire::id::SandboxId;
 use barchan_wire::lifecycle::Usage;
 
 use super::state::{Record, State};
 
 /// Sums up the sandboxes of each tenant that has some, by their owners.
 pub(super) fn usages(records: &[Arc<Record>]) -> BTreeMap<String, Usage> {
-    let mut usages = BTreeMap::<String, Usage>::new();
+    let mut sums = BTreeMap::<String, Sum>::new();
     for record in records {
         if let Some(owner) = &record.origin().tenant {
-            add(record, usages.entry(owner.clone()).or_default());
+            sums.entry(owner.clone()).or_default().add(record);
         }
     }
-    usages
+    let summed = sums.into_iter().map(|(owner, sum)| (owner, sum.usage()));
+    summed.collect()
 }
 
 /// Sums up the sandboxes of a tenant: those being made, paused or being removed count in full, for
 /// they hold what they have.
 pub(super) fn usage(records: impl Iterator<Item = Arc<Record>>, owner: &str) -> Usage {
-    let mut usage = Usage::default();
+    let mut sum = Sum::default();
     for record in records {
         if record.origin().tenant.as_deref() == Some(owner) {
-            add(&record, &mut usage);
+            sum.add(&record);
         }
     }
-    usage
+    sum.usage()
 }
 
-fn add(record: &Record, usage: &mut Usage) {
-    let has_ended = matches!(record.state(), State::Ended(_));
-    record.origin().claim().add_to(usage, has_ended);
+/// What sandboxes have.
+#[derive(Debug, Default)]
+struct Sum {
+    own: Usage,
+    sandboxes: BTreeSet<SandboxId>,
+    /// The disks of other sandboxes that they share layers of, which last as long as they do.
+    shared: BTreeMap<SandboxId, u64>,
+}
+
+impl Sum {
+    fn add(&mut self, record: &Record) {
+        let has_ended = matches!(record.state(), State::Ended(_));
+        let origin = record.origin();
+        origin.claim().add_to(&mut self.own, has_ended);
+        self.sandboxes.insert(record.id().clone());
+        let shared = origin.shares.iter();
+        self.shared
+            .extend(shared.map(|(id, bytes)| (id.clone(), *bytes)));
+    }
+
+    /// Each disk counts once, however many share it.
+    fn usage(self) -> Usage {
+        let Self {
+            own,
+            sandboxes,
+            shared,
+        } = self;
+        let left = shared.iter().filter(|(id, _)| !sandboxes.contains(*id));
+        let left = left.fold(0_u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
+        Usage {
+            disk_bytes: own.disk_bytes.saturating_add(left),
+            ..own
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! Sealed layers over HTTP.
 
+use std::time::Duration;
+
 use barchan_runtime::{Capabilities, ErrorKind, Runtime};
 use barchan_wire::id::SandboxId;
 use serde_json::{Value, json};
@@ -96,7 +98,11 @@ async fn layers_are_compared() {
     world.sealed(&id, &Value::Null).await;
     for query in ["", "?to=1", "?from=0&to=1", "?from=1&to=0", "?format=json"] {
         let told = world.layer("GET", &path(query), &Value::Null).await;
-        assert_eq!((told.status, &told.json()["summary"]["added"]), (200, &json!(0)), "{query}");
+        assert_eq!(
+            (told.status, &told.json()["summary"]["added"]),
+            (200, &json!(0)),
+            "{query}"
+        );
         assert_eq!(told.headers["content-type"], "application/x-ndjson");
     }
     let archive = world.layer("GET", &path("?format=tar"), &Value::Null).await;
@@ -136,10 +142,17 @@ async fn a_snapshot_is_made_of_a_layer() {
     let wish = json!({"layer": 1, "name": "best"});
     let begun = world.layer("POST", &path, &wish).await;
     let told = begun.json();
-    assert_eq!((begun.status, &told["name"]), (202, &json!("best")), "{begun:?}");
+    assert_eq!(
+        (begun.status, &told["name"]),
+        (202, &json!("best")),
+        "{begun:?}"
+    );
     assert_eq!(told["sandboxId"], id.as_str());
     let snapshot = told["id"].as_str().unwrap();
-    assert_eq!(begun.headers["location"], format!("/v1/snapshots/{snapshot}"));
+    assert_eq!(
+        begun.headers["location"],
+        format!("/v1/snapshots/{snapshot}")
+    );
     world.await_snapshot(snapshot, "Ready").await;
     let now = world.layer("POST", &path, &Value::Null).await;
     assert_eq!((now.status, world.numbers(&id).await), (202, vec![1, 2]));
@@ -260,4 +273,25 @@ async fn a_host_without_layers_says_so() {
     let id = world.sandbox().await;
     let refused = world.layer("POST", id.as_str(), &Value::Null).await;
     assert_eq!(code(&refused), "501 LAYER::NOT_SUPPORTED");
+}
+
+#[tokio::test]
+async fn layers_that_are_too_old_are_forgotten_in_time() {
+    let set = Set::settings("[limits]\nlayers_age_s = 100\n[runtime]\nreconcile_interval_s = 5\n");
+    let world = World::with(&set).await;
+    let id = world.sandbox().await;
+    for _ in 0..2 {
+        world.sealed(&id, &Value::Null).await;
+    }
+    world.hand.advance(Duration::from_secs(101));
+    crate::world::until("the older one is forgotten", async || {
+        world.numbers(&id).await == [2]
+    })
+    .await;
+    world.sealed(&id, &Value::Null).await;
+    assert_eq!(
+        world.numbers(&id).await,
+        [3],
+        "the last one was only kept as such"
+    );
 }

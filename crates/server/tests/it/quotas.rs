@@ -291,3 +291,42 @@ async fn what_is_gone_stays_its_tenants() {
     let again = run(&other).await;
     assert_eq!(again.code(), "404 DOCKER::SANDBOX_NOT_FOUND", "{first:?}");
 }
+
+#[tokio::test]
+async fn a_disk_counts_once_for_as_long_as_somebody_shares_it() {
+    let world = World::new().await;
+    let key = world.tenant("a", &quota(9)).await;
+    let source = world
+        .create_with(
+            &key,
+            &json!({"resourceLimits": {"cpu": "100m", "memory": "64Mi", "disk": "512Mi"}}),
+        )
+        .await;
+    let id = source.json()["id"].as_str().unwrap().to_owned();
+    let disks = async || usage(&world, "a").await["diskBytes"].as_u64().unwrap() >> 20;
+    let fork = |id: String| {
+        let call = world.with_key(&key, "POST", &format!("/x/layers/{id}/fork"));
+        async move {
+            call.send().await.json()["items"][0]["id"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        }
+    };
+    let (first, second) = (fork(id.clone()).await, fork(id.clone()).await);
+    assert_eq!(disks().await, 3 * 512);
+    let third = fork(first.clone()).await;
+    assert_eq!(disks().await, 4 * 512);
+    let remove = async |id: &str| {
+        let call = world.with_key(&key, "DELETE", &format!("/v1/sandboxes/{id}"));
+        assert_eq!(call.send().await.status, 204);
+    };
+    remove(&id).await;
+    assert_eq!(disks().await, 4 * 512, "two have its layers");
+    remove(&second).await;
+    remove(&first).await;
+    // The third has its own disk and those of the two that it came of.
+    assert_eq!(disks().await, 3 * 512);
+    remove(&third).await;
+    assert_eq!(disks().await, 0);
+}

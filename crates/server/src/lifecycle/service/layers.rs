@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::{Draft, Lifecycle, standing};
 use crate::lifecycle::error::{LifecycleError, Verb};
 use crate::lifecycle::layer::LayerError;
+use crate::lifecycle::retention::Kept;
 use crate::lifecycle::state::{Record, State};
 
 /// Shortest time to live of a sandbox that is made of a layer, in seconds.
@@ -60,7 +61,9 @@ impl Lifecycle {
             let sealed = this.0.runtime.seal(order).await;
             match sealed.map_err(|source| by(&id, source))? {
                 Sealed::Layer(layer) => {
-                    this.forget_oldest(&id, layer.number).await;
+                    if this.1.retention.may_exceed(layer.number) {
+                        this.forget_surplus(&id).await;
+                    }
                     Ok(told(&layer, note))
                 }
                 Sealed::Held(holders) => Err(LayerError::Held { id, holders }.into()),
@@ -168,6 +171,8 @@ impl Lifecycle {
         has_layers(source)?;
         let mut origin = source.origin().clone();
         origin.pool = None;
+        let disk = origin.granted.disk_bytes.unwrap_or_default();
+        origin.shares.insert(source.id().clone(), disk);
         let granted = origin.granted;
         let mut metadata = source.metadata().clone();
         metadata.extend(wish.metadata.clone());
@@ -199,12 +204,39 @@ impl Lifecycle {
         })
     }
 
-    async fn forget_oldest(&self, id: &SandboxId, last: u32) {
-        let Some(oldest) = last.checked_sub(self.1.layers_max).filter(|it| *it > 0) else {
-            return;
+    /// Forgets the layers of a sandbox that are not kept any longer.
+    async fn forget_surplus(&self, id: &SandboxId) {
+        let forget = async {
+            let all = self.0.runtime.layers(id).await?;
+            let kept = all.iter().filter_map(|layer| {
+                let note: Note = serde_json::from_str(&layer.note).ok()?;
+                Some(Kept {
+                    number: layer.number,
+                    bytes: layer.bytes,
+                    sealed_at: note.at,
+                })
+            });
+            let now = Time::new(self.0.clock.now().wall);
+            let surplus = self.1.retention.surplus(&kept.collect::<Vec<_>>(), now);
+            match surplus.is_empty() {
+                true => Ok(()),
+                false => self.0.runtime.forget_layers(id, &surplus).await,
+            }
         };
-        if let Err(error) = self.0.runtime.forget_layers(id, &[oldest]).await {
-            tracing::warn!(%id, %error, "an old layer is not forgotten");
+        match forget.await {
+            // It ended meanwhile, and its layers with it.
+            Err(error) if error.kind == ErrorKind::NotFound => {}
+            Err(error) => tracing::warn!(%id, %error, "old layers are not forgotten"),
+            Ok(()) => {}
+        }
+    }
+
+    /// The same for all sandboxes, as layers grow old by themselves.
+    pub(super) async fn forget_aged(&self) {
+        for record in self.0.registry.records() {
+            if has_layers(&record).is_ok() {
+                self.forget_surplus(record.id()).await;
+            }
         }
     }
 

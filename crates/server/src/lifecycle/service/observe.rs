@@ -14,6 +14,8 @@ use crate::lifecycle::reconcile::{Finding, compare};
 use crate::lifecycle::registry::Entry;
 use crate::lifecycle::state::{Event, State};
 
+/// How long layers may be kept beyond their time.
+const AGING_MAX: Duration = Duration::from_secs(3600);
 /// How long an end may wait for the last words of its entrypoint.
 const LAST_WORDS_WAIT: Duration = Duration::from_secs(1);
 /// Most lines and bytes of an entrypoint's output in the message of its end.
@@ -83,12 +85,20 @@ impl Lifecycle {
     }
 
     async fn sweep(&self) {
+        let mut aged_at = self.0.clock.now().uptime;
         loop {
             let next = self.0.clock.now().uptime + self.today().1.reconcile_interval;
             self.0.clock.sleep_until(next).await;
             let this = self.today();
             this.reconcile_logged().await;
             this.reconcile_snapshots().await;
+            let now = self.0.clock.now().uptime;
+            if let Some(age) = this.1.retention.age
+                && now.saturating_sub(aged_at) >= AGING_MAX.min(age / 10)
+            {
+                aged_at = now;
+                this.forget_aged().await;
+            }
             if let Err(error) = this.forget_old_ends().await {
                 tracing::error!(%error, "ends that nobody reads any more stay");
             }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::lifecycle::retention::Retention;
 use crate::lifecycle::state::Spans;
 
 /// How long and how many.
@@ -19,8 +20,8 @@ pub struct Rules {
     pub reconcile_interval: Duration,
     /// Most snapshots at once.
     pub snapshots_max: usize,
-    /// Most layers of a sandbox that are kept.
-    pub layers_max: u32,
+    /// Which layers of sandboxes are kept.
+    pub retention: Retention,
     /// Most bytes of one snapshot.
     pub snapshot_bytes_max: u64,
     /// Longest time to take one.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use barchan_wire::id::SnapshotId;
+use barchan_wire::id::{SandboxId, SnapshotId};
 use serde::{Deserialize, Serialize};
 
 use super::{Granted, Volume};
@@ -39,6 +39,10 @@ pub struct Origin {
     /// The snapshot that it was made of, in the place of an image.
     #[serde(default)]
     pub snapshot: Option<SnapshotId>,
+    /// The sandboxes whose layers it shares, and how large their disks may be, in bytes: these stay
+    /// when the sandboxes are gone.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub shares: BTreeMap<SandboxId, u64>,
     /// What it may use.
     #[serde(default)]
     pub granted: Granted,

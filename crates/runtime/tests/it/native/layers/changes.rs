@@ -60,8 +60,12 @@ impl World {
     /// What is told below `/p`: each path with what happened to it.
     async fn changes(&self, id: &SandboxId, layers: (u32, u32)) -> Vec<String> {
         let told = self.compare(id, layers, Form::Lines).await.unwrap();
-        let lines = told.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        let lines: Vec<Value> = lines.map(|it| serde_json::from_slice(it).unwrap()).collect();
+        let lines = told
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty());
+        let lines: Vec<Value> = lines
+            .map(|it| serde_json::from_slice(it).unwrap())
+            .collect();
         let (last, changes) = lines.split_last().unwrap();
         assert!(last["summary"]["cut"].is_null(), "{last}");
         let shown = changes.iter().filter_map(|change| {
@@ -85,12 +89,20 @@ async fn what_differs_between_layers_is_told() {
     }
     let source = world.starts(MAKES, "made", None).await;
     let first = world.seal(&source).await.number;
-    let made = ["added bin ", "added gone ", "added link ", "added old ", "added old/file ",
-        "added text "];
+    let made = [
+        "added bin ",
+        "added gone ",
+        "added link ",
+        "added old ",
+        "added old/file ",
+        "added text ",
+    ];
     assert_eq!(world.changes(&source, (0, first)).await, made);
     assert!(world.changes(&source, (first, first)).await.is_empty());
     // The other one has ids of its own, and so have the layers that it shares.
-    let fork = world.starts(CHANGES, "changed", Some((&source, first))).await;
+    let fork = world
+        .starts(CHANGES, "changed", Some((&source, first)))
+        .await;
     let second = world.seal(&fork).await.number;
     let expected = [
         "changed bin [\"content\",\"owner\"]",
@@ -102,16 +114,29 @@ async fn what_differs_between_layers_is_told() {
         "changed text [\"content\",\"mode\"]",
     ];
     assert_eq!(world.changes(&fork, (0, second)).await, expected);
-    let told = world.compare(&fork, (0, second), Form::Lines).await.unwrap();
+    let told = world
+        .compare(&fork, (0, second), Form::Lines)
+        .await
+        .unwrap();
     let told = String::from_utf8(told).unwrap();
     assert!(told.contains("-two\\n+zwei"), "{told}");
     assert!(told.contains("\"uid\":7,\"gid\":8"), "{told}");
     world.native.delete(&source).await.unwrap();
     let backwards = world.changes(&fork, (second, 0)).await;
-    assert!(backwards.contains(&"added gone ".to_owned()), "{backwards:?}");
+    assert!(
+        backwards.contains(&"added gone ".to_owned()),
+        "{backwards:?}"
+    );
     let archive = world.compare(&fork, (0, second), Form::Tar).await.unwrap();
     let names = names_of(&archive);
-    for name in ["p/.wh.gone", "p/.wh.old", "p/new/", "p/new/file", "p/text", "p/bin"] {
+    for name in [
+        "p/.wh.gone",
+        "p/.wh.old",
+        "p/new/",
+        "p/new/file",
+        "p/text",
+        "p/bin",
+    ] {
         assert!(names.contains(&name.to_owned()), "{name}: {names:?}");
     }
     let unknown = world.compare(&fork, (0, 9), Form::Lines).await;
@@ -123,13 +148,18 @@ async fn what_differs_between_layers_is_told() {
 
 fn names_of(archive: &[u8]) -> Vec<String> {
     let mut tar = Command::new("tar");
-    tar.args(["-t"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    tar.args(["-t"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
     let mut child = tar.spawn().unwrap();
     child.stdin.take().unwrap().write_all(archive).unwrap();
     let listed = child.wait_with_output().unwrap();
     assert!(listed.status.success());
     let names = String::from_utf8(listed.stdout).unwrap();
-    names.lines().map(|name| name.trim_start_matches("./").to_owned()).collect()
+    names
+        .lines()
+        .map(|name| name.trim_start_matches("./").to_owned())
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -140,7 +170,9 @@ async fn a_snapshot_is_made_of_a_layer() {
     }
     let source = world.starts(MAKES, "made", None).await;
     let first = world.seal(&source).await.number;
-    let fork = world.starts(CHANGES, "changed", Some((&source, first))).await;
+    let fork = world
+        .starts(CHANGES, "changed", Some((&source, first)))
+        .await;
     let second = world.seal(&fork).await.number;
     let script = "cat /p/text; ls /p | tr '\\n' ' '; stat -c %u /p/bin";
     for (sandbox, layer, expected) in [
@@ -170,8 +202,13 @@ async fn a_snapshot_is_made_of_a_layer() {
         wait: PATIENCE,
     };
     world.native.snapshot(bare.clone()).await.unwrap();
-    let seen = world.restored(&bare.snapshot, "ls -d /p 2>&1; stat -c %a /").await;
-    assert!(seen.contains("cannot access") && seen.ends_with("755"), "{seen}");
+    let seen = world
+        .restored(&bare.snapshot, "ls -d /p 2>&1; stat -c %a /")
+        .await;
+    assert!(
+        seen.contains("cannot access") && seen.ends_with("755"),
+        "{seen}"
+    );
     for id in [source, fork] {
         world.native.delete(&id).await.unwrap();
     }

@@ -1,0 +1,68 @@
+//! What `barchan layers` shows of a scripted server.
+
+use std::fs;
+
+use crate::fake::layers::{ARCHIVE, DIFF, HARM};
+use crate::fake::{Fake, ID, Script};
+use crate::program::Ran;
+
+async fn diff(fake: &Fake, arguments: &[&str]) -> Ran {
+    let all = [&["layers", "diff"], arguments].concat();
+    fake.program(&all).output().await.unwrap().into()
+}
+
+#[tokio::test]
+async fn what_differs_is_shown_as_lines_a_patch_and_an_archive() {
+    let fake = Fake::start(Script::Hangs);
+    let shown = diff(&fake, &[ID, "1", "2"]).await;
+    assert_eq!(
+        (shown.code, fake.calls().pop()),
+        (Some(0), Some("diff 1 2".to_owned()))
+    );
+    assert_eq!(
+        shown.stdout,
+        "M /workspace/a  (content)\nA /workspace/\\u{1b}[2J\n"
+    );
+    assert!(
+        shown.stderr.contains("1 added, 1 changed, 0 deleted"),
+        "{}",
+        shown.stderr
+    );
+    let patch = diff(&fake, &["--patch", ID, "1", "2"]).await;
+    assert_eq!((patch.code, patch.stdout.as_str()), (Some(0), DIFF));
+    assert!(
+        patch.stderr.contains("binary: A /workspace/\\u{1b}"),
+        "{}",
+        patch.stderr
+    );
+    let json = diff(&fake, &["--json", ID, "1", "2"]).await;
+    assert_eq!((json.code, json.stdout.lines().count()), (Some(0), 3));
+    assert!(!json.stdout.contains(HARM));
+    for (flags, code) in [(&[][..], 0), (&[], 1), (&["--force"], 0)] {
+        let arguments = [&["--tar", "d.tar"], flags, &[ID, "1", "2"]].concat();
+        let written = diff(&fake, &arguments).await;
+        assert_eq!(written.code, Some(code), "{}", written.stderr);
+        assert_eq!(fs::read(fake.home.path().join("d.tar")).unwrap(), ARCHIVE);
+    }
+}
+
+#[tokio::test]
+async fn how_a_sandbox_is_now_is_compared_and_forgotten() {
+    let fake = Fake::start(Script::Hangs);
+    for (arguments, expected) in [(&[ID][..], "diff 2 3"), (&[ID, "1"], "diff 1 3")] {
+        let shown = diff(&fake, arguments).await;
+        assert_eq!(shown.code, Some(0), "{}", shown.stderr);
+        let calls = fake.calls();
+        assert_eq!(calls[calls.len() - 3..], ["seal", expected, "forget 3"]);
+    }
+}
+
+#[tokio::test]
+async fn a_diff_that_is_not_whole_says_so() {
+    let fake = Fake::start(Script::Hangs);
+    for (from, code, words) in [("8", 3, "not all was compared"), ("9", 1, "broke off")] {
+        let shown = diff(&fake, &[ID, from, "2"]).await;
+        assert_eq!(shown.code, Some(code), "{}", shown.stderr);
+        assert!(shown.stderr.contains(words), "{}", shown.stderr);
+    }
+}
