@@ -179,7 +179,7 @@ fn for_layers() -> [Row<&'static str>; 7] {
             "GET /x/layers/*/diff",
             Sandbox,
             none.clone(),
-            ["200", GONE, "200"],
+            [NO_LAYER, GONE, NO_LAYER],
         ),
         (
             "POST /x/layers/*/commit",
