@@ -1,8 +1,8 @@
 //! Brings what a sandbox wrote to a folder of the host, under review.
 //!
 //! The archive is a layer that lies in a file of ours: [`review`] goes through it and judges each
-//! entry by what it is and how it is called, [`Plan::new`] looks what it would do in the folder, and
-//! [`Plan::apply`] goes through the same bytes once more and does what may be done. Nothing is
+//! entry by what it is and how it is called, [`Plan::new`] looks what it would do in the folder,
+//! and [`Plan::apply`] goes through the same bytes once more and does what may be done. Nothing is
 //! written through a link, and no file has its own name before it is whole.
 
 mod apply;

@@ -22,9 +22,7 @@ use crate::unpack::{UnpackError, temporary_name};
 pub(super) const INSIDE: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_SYMLINKS)
     .union(ResolveFlags::NO_MAGICLINKS);
-const FOLDER: OFlags = OFlags::DIRECTORY
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
+const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
 const NEW_FILE: OFlags = OFlags::WRONLY
     .union(OFlags::CREATE)
     .union(OFlags::EXCL)
@@ -53,6 +51,12 @@ impl Target {
                 Err(UnpackError::Write(name, errno))
             }
         }
+    }
+
+    /// Whether there is such a folder.
+    #[must_use]
+    pub fn is_there(&self) -> bool {
+        self.root.is_some()
     }
 
     /// A folder inside, by its path: to list it, or only to reach what is in it.

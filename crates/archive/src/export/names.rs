@@ -1,7 +1,7 @@
 //! Pure. Names that tools of the host obey without being asked.
 //!
-//! Each fits a file or folder at any depth, and all that lies in it; with a `=` before it, only what
-//! has nothing below. Not among them is what only runs when somebody runs it: programs, tests,
+//! Each fits a file or folder at any depth, and all that lies in it; with a `=` before it, only
+//! what has nothing below. Not among them is what only runs when somebody runs it: programs, tests,
 //! Makefiles, scripts of packages. Who does that runs code of the sandbox, and knows it.
 
 use super::fold::{self, Step};

@@ -17,7 +17,6 @@ const DEPTH_MAX: usize = 256;
 const ONE_MOUNT: ResolveFlags = INSIDE.union(ResolveFlags::NO_XDEV);
 const LISTED: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
-    .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
 /// What would go.

@@ -8,6 +8,7 @@ use tar::EntryType;
 use super::item::{Item, Kind, Reason, Verdict};
 use super::judge::{self, Place};
 use super::{EXTENDED_BYTES_MAX, NAMES_BYTES_MAX};
+use crate::BLOCK_BYTES;
 use crate::frames::{Frame, Frames};
 use crate::layer::marks::{self, Mark};
 use crate::unpack::{Name, UnpackError, UnpackLimits};
@@ -96,7 +97,8 @@ fn each(
     tell: &mut dyn FnMut(u64, Frame) -> Result<(), UnpackError>,
 ) -> Result<(), UnpackError> {
     input.rewind().map_err(UnpackError::Read)?;
-    let mut frames = Frames::new(BufReader::new(input)).with_extended_max(EXTENDED_BYTES_MAX);
+    let mut frames = Frames::new(BufReader::with_capacity(BLOCK_BYTES, input))
+        .with_extended_max(EXTENDED_BYTES_MAX);
     let (mut entries, mut bytes) = (0_u64, 0_u64);
     while let Some(frame) = frames.next()? {
         entries += 1;

@@ -1,5 +1,7 @@
 //! `barchan layers`: what sandboxes wrote, step by step.
 
+mod export;
+
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
@@ -12,8 +14,15 @@ use crate::output::Output;
 use crate::server;
 
 pub(super) async fn run(global: &Global, flags: Layers, output: &Output) -> Result<u8> {
+    let flags = match flags {
+        // It may not need a server.
+        Layers::Export(flags) => return export::run(global, flags, output).await,
+        flags => flags,
+    };
     let client = server::connect(global).await?;
     match flags {
+        // Sent on its way above.
+        Layers::Export(_) => {}
         Layers::Seal {
             label,
             no_copy,
