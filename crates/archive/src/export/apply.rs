@@ -65,11 +65,13 @@ impl Plan {
             is_stopped,
             block: vec![0; BLOCK_BYTES],
         };
-        applier.removals()?;
-        applier.content()?;
-        applier.names()?;
+        let done = applier
+            .removals()
+            .and_then(|()| applier.content())
+            .and_then(|()| applier.names());
+        // Also after an error: who goes on finds these folders, and leaves them as they are.
         applier.settle();
-        Ok(())
+        done
     }
 }
 
@@ -139,9 +141,11 @@ impl<R: Read> Applier<'_, R> {
                 drop(self.target.made_above(&item.path)?);
                 match self.target.make(&item.path, 0o700) {
                     // On the way to an entry that came before it.
-                    Err(Errno::EXIST) if self.target.is_folder(&item.path) => Ok(()),
-                    made => Ok(made?),
+                    Err(Errno::EXIST) if self.target.is_folder(&item.path) => {}
+                    made => made?,
                 }
+                let mode = item.mode | 0o700;
+                Ok(self.target.settle(&item.path, mode, item.modified)?)
             }
             Kind::Symlink(link) => {
                 let begun = Begun::symlink(self.target, &item.path, link, item.modified)?;
