@@ -8,7 +8,7 @@
 mod apply;
 mod attributes;
 mod head;
-mod marks;
+pub(crate) mod marks;
 mod pack;
 mod pick;
 mod place;
@@ -17,6 +17,7 @@ mod seen;
 pub use apply::Applied;
 pub use pack::pack;
 pub use pick::Picker;
+pub(crate) use place::times;
 
 /// How much a layer, or all that is unpacked into one tree, may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,12 @@
-//! Trees of files as tar streams: [`Root::pack`] reads a tree that may change under its hands, and
-//! [`unpack`] writes one from an archive that may be made to harm.
+//! Trees of files as tar streams: [`Root::pack`] reads a tree that may change under its hands,
+//! [`unpack`] writes one from an archive that may be made to harm, and [`export`] brings one to a
+//! folder in which people work.
 //!
 //! Nothing is ever written outside the target directory, whatever the archive says: each directory
 //! on the way to a file is opened by name below the one above it, and never through a link. Memory
 //! does not grow with the size of files or trees.
 
+pub mod export;
 mod frames;
 pub mod layer;
 mod pack;

@@ -22,6 +22,7 @@ mod place;
 
 pub(crate) use self::name::Name;
 use self::name::leads_out;
+pub(crate) use self::place::temporary_name;
 use self::place::{Pending, Place};
 
 /// How much may be unpacked.

@@ -12,7 +12,7 @@ pub(super) const OPAQUE_ATTRIBUTE: &std::ffi::CStr = c"user.overlay.opaque";
 
 /// What the name of an entry says.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Mark<'a> {
+pub(crate) enum Mark<'a> {
     /// It is an entry.
     None,
     /// This name is gone.
@@ -27,7 +27,7 @@ pub(super) enum Mark<'a> {
 ///
 /// # Errors
 /// Why it is none.
-pub(super) fn mark(own: &[u8]) -> Result<Mark<'_>, &'static str> {
+pub(crate) fn mark(own: &[u8]) -> Result<Mark<'_>, &'static str> {
     if own == OPAQUE {
         return Ok(Mark::Opaque);
     }

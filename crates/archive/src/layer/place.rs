@@ -99,7 +99,7 @@ pub(super) fn owned(given: Result<(), Errno>) -> Result<(), Errno> {
     }
 }
 
-pub(super) fn times(modified: (i64, u32)) -> Timestamps {
+pub(crate) fn times(modified: (i64, u32)) -> Timestamps {
     let omitted = Timespec {
         tv_sec: 0,
         tv_nsec: UTIME_OMIT,

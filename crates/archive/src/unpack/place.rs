@@ -176,7 +176,7 @@ fn replace(
     moved
 }
 
-fn temporary_name() -> Result<OsString, Errno> {
+pub(crate) fn temporary_name() -> Result<OsString, Errno> {
     let mut bytes = [0; 8];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
     Ok(format!(".barchan-{:016x}.part", u64::from_ne_bytes(bytes)).into())

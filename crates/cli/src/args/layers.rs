@@ -1,8 +1,9 @@
 //! Pure. What follows `barchan layers`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::Subcommand;
+use clap::{Args as Flags, Subcommand};
 
 /// What to do with the layers of sandboxes.
 #[derive(Debug, Subcommand)]
@@ -85,6 +86,13 @@ pub(crate) enum Layers {
         /// Sandbox, by id or the beginning of one
         sandbox: String,
     },
+    /// Bring what a sandbox wrote to a folder of this machine, under review
+    ///
+    /// What tools of this machine would obey without being asked is held until it is approved:
+    /// hooks, settings of editors and shells, words to coding agents. The exit code is 0 when the
+    /// folder is as the sandbox has it, and 3 when something was held back.
+    #[command(allow_missing_positional = true)]
+    Export(Export),
     /// Forget layers
     Rm {
         /// Sandbox, by id or the beginning of one
@@ -93,4 +101,75 @@ pub(crate) enum Layers {
         #[arg(required = true, value_name = "NUMBER")]
         layers: Vec<u32>,
     },
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct Export {
+    /// Layer to begin with; 0, how the sandbox was made, when not given
+    #[arg(long, value_name = "NUMBER", conflicts_with = "archive")]
+    pub(crate) from: Option<u32>,
+    /// Layer to end with; one that is sealed for it, and forgotten afterwards, when not given, and
+    /// the newest of a sandbox that does not run
+    #[arg(long, value_name = "NUMBER", conflicts_with = "archive")]
+    pub(crate) to: Option<u32>,
+    /// Folder of the sandbox that is brought; when not given, /workspace if it changed, else /
+    #[arg(long, value_name = "PATH")]
+    pub(crate) root: Option<OsString>,
+    /// Bring a held entry as well, by its exact path in the table; may repeat
+    #[arg(long, value_name = "PATH")]
+    pub(crate) approve: Vec<OsString>,
+    /// Bring all held entries
+    #[arg(long)]
+    pub(crate) approve_all: bool,
+    /// Remove what the sandbox removed
+    #[arg(long)]
+    pub(crate) delete: bool,
+    /// Tell what would be done, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Most that is taken, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 64 << 30)]
+    pub(crate) max_bytes: u64,
+    /// Take this layer in a tar archive, in the place of a sandbox's; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) archive: Option<PathBuf>,
+    /// Sandbox, by id or the beginning of one
+    #[arg(required_unless_present = "archive", conflicts_with = "archive")]
+    pub(crate) sandbox: Option<String>,
+    /// Folder of this machine; made when it is missing
+    #[arg(required = true)]
+    pub(crate) dir: PathBuf,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Args, Command};
+
+    #[test]
+    fn an_export_is_of_a_sandbox_or_of_an_archive() {
+        for (line, expected) in [
+            ("0b0e here", Some((Some("0b0e"), "here"))),
+            ("--archive a.tar here", Some((None, "here"))),
+            (
+                "--from 1 --to 2 --approve a 0b0e here",
+                Some((Some("0b0e"), "here")),
+            ),
+            ("here", None),
+            ("--archive a.tar 0b0e here", None),
+            ("--archive a.tar --from 1 here", None),
+            ("", None),
+        ] {
+            let words = ["barchan", "layers", "export"].into_iter();
+            let parsed = Args::try_parse_from(words.chain(line.split_whitespace()));
+            let found = parsed.ok().map(|args| match args.command {
+                Command::Layers(Layers::Export(export)) => (export.sandbox, export.dir),
+                other => panic!("{other:?}"),
+            });
+            let expected = expected.map(|(sandbox, dir)| (sandbox.map(str::to_owned), dir.into()));
+            assert_eq!(found, expected, "{line}");
+        }
+    }
 }

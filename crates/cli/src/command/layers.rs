@@ -1,6 +1,8 @@
 //! `barchan layers`: what sandboxes wrote, step by step.
 
+mod compared;
 mod diff;
+mod export;
 
 use std::collections::BTreeMap;
 
@@ -15,23 +17,12 @@ use crate::output::Output;
 use crate::server;
 
 pub(super) async fn run(global: &Global, flags: Layers, output: &Output) -> Result<u8> {
+    if let Layers::Export(flags) = flags {
+        // It may not need a server.
+        return export::run(global, flags, output).await;
+    }
     let client = server::connect(global).await?;
     match flags {
-        Layers::Seal {
-            label,
-            no_copy,
-            sandbox,
-        } => {
-            let sandbox = server::find(&client, &sandbox).await?;
-            let when_busy = when(no_copy);
-            let layer = client
-                .seal(&sandbox, &SealLayer { label, when_busy })
-                .await?;
-            match output.is_json() {
-                true => output.json(&layer)?,
-                false => output.line(&layer.number.to_string())?,
-            }
-        }
         Layers::List { quiet, sandbox } => list(&client, &sandbox, quiet, output).await?,
         Layers::Diff {
             patch,
@@ -49,22 +40,46 @@ pub(super) async fn run(global: &Global, flags: Layers, output: &Output) -> Resu
             };
             return diff::run(&client, &id, (from, to), form, output).await;
         }
+        Layers::Rm { sandbox, layers } => return remove(&client, &sandbox, &layers, output).await,
+        flags => change(&client, flags, output).await?,
+    }
+    Ok(0)
+}
+
+/// Does what makes something: a layer, a snapshot, sandboxes.
+async fn change(client: &Client, flags: Layers, output: &Output) -> Result<()> {
+    match flags {
+        Layers::Seal {
+            label,
+            no_copy,
+            sandbox,
+        } => {
+            let sandbox = server::find(client, &sandbox).await?;
+            let when_busy = when(no_copy);
+            let layer = client
+                .seal(&sandbox, &SealLayer { label, when_busy })
+                .await?;
+            match output.is_json() {
+                true => output.json(&layer)?,
+                false => output.line(&layer.number.to_string())?,
+            }
+        }
         Layers::Commit {
             layer,
             name,
             no_wait,
             sandbox,
         } => {
-            let id = server::find(&client, &sandbox).await?;
+            let id = server::find(client, &sandbox).await?;
             let begun = client.commit(&id, &Commit { layer, name }).await?;
-            snapshot::show_begun(&client, begun, no_wait, output).await?;
+            snapshot::show_begun(client, begun, no_wait, output).await?;
         }
         Layers::Undo {
             no_kill,
             sandbox,
             layer,
         } => {
-            let id = server::find(&client, &sandbox).await?;
+            let id = server::find(client, &sandbox).await?;
             let when_busy = when(no_kill);
             let sandbox = client.undo(&id, &Undo { layer, when_busy }).await?;
             match output.is_json() {
@@ -78,7 +93,7 @@ pub(super) async fn run(global: &Global, flags: Layers, output: &Output) -> Resu
             timeout,
             sandbox,
         } => {
-            let id = server::find(&client, &sandbox).await?;
+            let id = server::find(client, &sandbox).await?;
             let wish = Fork {
                 layer,
                 count,
@@ -94,9 +109,10 @@ pub(super) async fn run(global: &Global, flags: Layers, output: &Output) -> Resu
                 }
             }
         }
-        Layers::Rm { sandbox, layers } => return remove(&client, &sandbox, &layers, output).await,
+        // Sent on their way already.
+        Layers::List { .. } | Layers::Diff { .. } | Layers::Export(_) | Layers::Rm { .. } => {}
     }
-    Ok(0)
+    Ok(())
 }
 
 fn when(refuses: bool) -> WhenBusy {

@@ -100,7 +100,7 @@ fn routes(shared: Shared) -> Router {
     Router::new()
         .route("/v1/sandboxes", get(list).post(create))
         .route("/v1/snapshots", get(snapshots))
-        .route("/v1/sandboxes/{id}", axum::routing::delete(delete))
+        .route("/v1/sandboxes/{id}", get(inspect).delete(delete))
         .route(
             &format!("{inside}/command"),
             post(command).delete(interrupt),
@@ -166,6 +166,10 @@ async fn create(State(shared): State<Shared>, Json(body): Json<Value>) -> Respon
         );
     }
     (StatusCode::ACCEPTED, Json(sandbox(ID))).into_response()
+}
+
+async fn inspect(Path(id): Path<String>) -> Json<Value> {
+    Json(sandbox(&id))
 }
 
 async fn delete(State(shared): State<Shared>, Path(id): Path<String>) -> Response {

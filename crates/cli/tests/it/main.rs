@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod chaos;
+mod export;
 mod fake;
 mod files;
 mod hostile;

@@ -6,20 +6,18 @@ mod row;
 use std::io::{IsTerminal, stdout};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use barchan_client::{Client, DiffForm};
 use barchan_wire::id::SandboxId;
 use barchan_wire::lifecycle::changes::{Change, DiffLine, DiffSummary};
-use barchan_wire::lifecycle::layers::SealLayer;
 
+use super::compared;
 use crate::command::saved::Goal;
 use crate::output::Output;
 use lines::Lines;
 
 /// The exit code when not all could be compared.
 const CUT: u8 = 3;
-/// What the layer is called that is sealed to be compared.
-const LABEL: &str = "for a diff";
 
 /// How it is shown.
 #[derive(Debug)]
@@ -39,39 +37,13 @@ pub(super) async fn run(
     form: Form,
     output: &Output,
 ) -> Result<u8> {
-    let (from, to) = layers;
-    if to.is_some() {
-        return show(client, id, layers, form, output).await;
-    }
-    let last = client.layers(id).await?.last().map(|layer| layer.number);
-    let from = from.or(last).unwrap_or_default();
-    let wish = SealLayer {
-        label: Some(LABEL.to_owned()),
-        ..SealLayer::default()
-    };
-    let now = client.seal(id, &wish).await?.number;
-    let shown = show(client, id, (Some(from), Some(now)), form, output).await;
-    // To look is not to push out what somebody meant to keep.
-    let forgotten = client.forget_layer(id, now).await;
-    let code = shown?;
-    forgotten.with_context(|| format!("layer {now}, sealed for this, stays"))?;
-    Ok(code)
-}
-
-async fn show(
-    client: &Client,
-    id: &SandboxId,
-    layers: (Option<u32>, Option<u32>),
-    form: Form,
-    output: &Output,
-) -> Result<u8> {
     if let Form::Tar(path, is_forced) = form {
         let goal = Goal::new(path, is_forced).await?;
-        let archive = client.compare(id, layers, DiffForm::Tar).await?;
+        let archive = compared::begin(client, id, layers, DiffForm::Tar).await?;
         goal.save(archive, "what differs", output).await?;
         return Ok(0);
     }
-    let mut lines = Lines::new(client.compare(id, layers, DiffForm::Lines).await?);
+    let mut lines = Lines::new(compared::begin(client, id, layers, DiffForm::Lines).await?);
     let is_patch = matches!(form, Form::Patch);
     loop {
         match lines.next().await? {
