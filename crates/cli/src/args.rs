@@ -12,7 +12,7 @@ use clap::{Args as Flags, Parser, Subcommand};
 use crate::parse;
 pub(crate) use access::{Audit, Key, NewKey as NewKeyFlags, Tenant, Terms};
 
-pub(crate) use layers::{Export, Layers};
+pub(crate) use layers::{Export, Layers, Source};
 pub(crate) use snapshot::Snapshot;
 
 /// Sandboxes for AI agents: start in milliseconds, run anything, throw away.

@@ -1,8 +1,9 @@
 //! Pure. What follows `barchan layers`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use anyhow::{Context, Result, bail};
 use clap::{Args as Flags, Subcommand};
 
 /// What to do with the layers of sandboxes.
@@ -133,12 +134,38 @@ pub(crate) struct Export {
     /// Take this layer in a tar archive, in the place of a sandbox's; `-` is standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) archive: Option<PathBuf>,
-    /// Sandbox, by id or the beginning of one
-    #[arg(required_unless_present = "archive", conflicts_with = "archive")]
-    pub(crate) sandbox: Option<String>,
-    /// Folder of this machine; made when it is missing
-    #[arg(required = true)]
-    pub(crate) dir: PathBuf,
+    /// Sandbox, by id or the beginning of one, which an archive takes the place of; and a folder of
+    /// this machine, made when it is missing
+    #[arg(required = true, value_names = ["SANDBOX", "DIR"], num_args = 1..=2)]
+    places: Vec<PathBuf>,
+}
+
+impl Export {
+    /// The folder of this machine.
+    pub(crate) fn dir(&self) -> &Path {
+        self.places.last().map_or(Path::new(""), PathBuf::as_path)
+    }
+
+    /// What is exported.
+    pub(crate) fn source(&self) -> Result<Source<'_>> {
+        match (self.places.as_slice(), &self.archive) {
+            ([_], Some(archive)) => Ok(Source::Archive(archive)),
+            ([sandbox, _], None) => {
+                let sandbox = sandbox.to_str().context("the sandbox's id is no text")?;
+                Ok(Source::Sandbox(sandbox))
+            }
+            _ => bail!("name a sandbox and a folder, or with --archive a folder alone"),
+        }
+    }
+}
+
+/// What is exported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source<'a> {
+    /// Layers of a sandbox.
+    Sandbox(&'a str),
+    /// A layer in a file.
+    Archive(&'a Path),
 }
 
 #[cfg(test)]
@@ -150,26 +177,34 @@ mod tests {
 
     #[test]
     fn an_export_is_of_a_sandbox_or_of_an_archive() {
+        let sandbox = Some(Source::Sandbox("0b0e"));
         for (line, expected) in [
-            ("0b0e here", Some((Some("0b0e"), "here"))),
-            ("--archive a.tar here", Some((None, "here"))),
+            ("0b0e here", sandbox),
+            ("0b0e --from 1 here --delete", sandbox),
+            ("--from 1 --to 2 --approve a 0b0e here", sandbox),
             (
-                "--from 1 --to 2 --approve a 0b0e here",
-                Some((Some("0b0e"), "here")),
+                "--archive a.tar here",
+                Some(Source::Archive(Path::new("a.tar"))),
             ),
             ("here", None),
             ("--archive a.tar 0b0e here", None),
             ("--archive a.tar --from 1 here", None),
+            ("0b0e here there", None),
             ("", None),
         ] {
             let words = ["barchan", "layers", "export"].into_iter();
             let parsed = Args::try_parse_from(words.chain(line.split_whitespace()));
-            let found = parsed.ok().map(|args| match args.command {
-                Command::Layers(Layers::Export(export)) => (export.sandbox, export.dir),
+            let export = parsed.ok().map(|args| match args.command {
+                Command::Layers(Layers::Export(export)) => export,
                 other => panic!("{other:?}"),
             });
-            let expected = expected.map(|(sandbox, dir)| (sandbox.map(str::to_owned), dir.into()));
+            let found = export.as_ref().and_then(|export| export.source().ok());
             assert_eq!(found, expected, "{line}");
+            let dir = export.as_ref().filter(|_| found.is_some());
+            assert!(
+                dir.is_none_or(|export| export.dir() == Path::new("here")),
+                "{line}"
+            );
         }
     }
 }

@@ -9,7 +9,7 @@ use barchan_wire::id::SandboxId;
 #[derive(Debug, thiserror::Error)]
 pub enum LayerError {
     /// No such layer.
-    #[error("{0}: it may be forgotten; `barchan layers list` shows those that are kept")]
+    #[error("{0}; `barchan layers list` shows those that are kept")]
     NotFound(String),
     /// Processes use the files, and nothing was to be copied.
     #[error(

@@ -17,7 +17,7 @@ use barchan_archive::{UnpackLimits, shown};
 use barchan_client::DiffForm;
 
 use super::compared;
-use crate::args::{Export, Global};
+use crate::args::{Export, Global, Source};
 use crate::output::Output;
 use crate::server;
 use crate::stop::Stop;
@@ -39,13 +39,13 @@ pub(super) async fn run(global: &Global, flags: Export, output: &Output) -> Resu
     };
     let wish = Wish {
         root: flags.root.as_deref().map(|root| root.as_bytes().to_vec()),
-        context: context(&flags.dir),
+        context: context(flags.dir()),
         limits: UnpackLimits {
             entries_max: ENTRIES_MAX,
             bytes_max: flags.max_bytes,
         },
     };
-    let dir = flags.dir.clone();
+    let dir = flags.dir().to_owned();
     let approved = consent.paths.clone();
     // It changes nothing, so it may be left alone when the program is told to stop.
     let reviewing = tokio::task::spawn_blocking(move || reviewed(archive, wish, &dir, &consent));
@@ -56,7 +56,7 @@ pub(super) async fn run(global: &Global, flags: Export, output: &Output) -> Resu
     warn_of_unknown(&approved, &work.plan, output);
     if !flags.dry_run {
         let is_stopped = Arc::new(AtomicBool::new(false));
-        let (dir, is_told) = (flags.dir.clone(), Arc::clone(&is_stopped));
+        let (dir, is_told) = (flags.dir().to_owned(), Arc::clone(&is_stopped));
         let mut applying = tokio::task::spawn_blocking(move || applied(work, &dir, &is_told));
         let done = tokio::select! {
             done = &mut applying => done,
@@ -78,18 +78,17 @@ pub(super) async fn run(global: &Global, flags: Export, output: &Output) -> Resu
 
 /// The archive in a file without a name: what is reviewed and what is applied are the same bytes.
 async fn spooled(global: &Global, flags: &Export, output: &Output) -> Result<File> {
-    let mut spool = Spool::new(&flags.dir, flags.max_bytes)?;
+    let mut spool = Spool::new(flags.dir(), flags.max_bytes)?;
     let bar = output.transfer(None);
-    let done = match (&flags.archive, &flags.sandbox) {
-        (Some(path), _) => spool.copy(path, &bar).await,
-        (None, Some(sandbox)) => {
+    let done = match flags.source()? {
+        Source::Archive(path) => spool.copy(path, &bar).await,
+        Source::Sandbox(sandbox) => {
             let client = server::connect(global).await?;
             let id = server::find(&client, sandbox).await?;
             let layers = (flags.from.or(Some(0)), flags.to);
             let download = compared::begin(&client, &id, layers, DiffForm::Tar).await?;
             spool.receive(download, &bar).await
         }
-        (None, None) => bail!("name a sandbox, or a file with --archive"),
     };
     bar.finish_and_clear();
     done?;

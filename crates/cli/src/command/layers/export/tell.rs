@@ -69,7 +69,7 @@ pub(super) fn tell(
         let rows = lines.iter().map(|line| row(line)).collect();
         output.table(&["WHAT", "PATH", "WHY"], rows)?;
     }
-    let (root, dir) = (shown(root), flags.dir.display());
+    let (root, dir) = (shown(root), flags.dir().display());
     let elsewhere = match outside {
         0 => String::new(),
         outside => format!("; {outside} entries elsewhere in the sandbox are left"),
