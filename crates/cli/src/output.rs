@@ -80,6 +80,14 @@ impl Output {
         self.page(&lines.collect::<Vec<_>>().join("\n"))
     }
 
+    /// Text of strangers: as it is for a program, as lines that steer no terminal for people.
+    pub(crate) fn text(&self, text: &str) -> io::Result<()> {
+        if !io::stdout().is_terminal() {
+            return self.stdout(text.as_bytes());
+        }
+        text.lines().try_for_each(|line| self.line(line))
+    }
+
     /// A piece of a command's standard output, at once and unchanged.
     pub(crate) fn stdout(&self, bytes: &[u8]) -> io::Result<()> {
         let mut out = io::stdout().lock();

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use barchan_wire::id::SandboxId;
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use tokio::sync::mpsc;
 
 pub use barchan_jail::diff::Form;
 pub use barchan_jail::seal::{Holder, Holding, WhenHeld};
@@ -63,13 +61,6 @@ pub struct CompareOrder {
     pub to: u32,
     /// How.
     pub form: Form,
-}
-
-/// What differs between two layers, as it is found.
-#[derive(Debug)]
-pub struct Comparison {
-    /// Pieces, none of them empty but the last one: without that it broke off.
-    pub pieces: mpsc::Receiver<Bytes>,
 }
 
 /// The sealed files of another sandbox, which a new one begins with.

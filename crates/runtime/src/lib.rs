@@ -25,9 +25,7 @@ use futures::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{broadcast, mpsc};
 
-pub use layers::{
-    CompareOrder, Comparison, Form, Holder, Holding, Layer, Origin, SealOrder, Sealed, WhenHeld,
-};
+pub use layers::{CompareOrder, Form, Holder, Holding, Layer, Origin, SealOrder, Sealed, WhenHeld};
 pub use observed::{EndReason, Observed, Phase};
 pub use plan::{Gpus, Hook, Limits, NewVolume, Plan, Volume, VolumeSource};
 
@@ -181,6 +179,13 @@ pub struct Export {
     /// How long the archive is, in bytes.
     pub bytes: u64,
     /// The archive. It ends early when something goes wrong, of which the log tells.
+    pub pieces: mpsc::Receiver<Bytes>,
+}
+
+/// What differs between two layers, as it is found.
+#[derive(Debug)]
+pub struct Comparison {
+    /// Pieces, none of them empty but the last one: without that it broke off.
     pub pieces: mpsc::Receiver<Bytes>,
 }
 

@@ -49,7 +49,7 @@ pub(crate) enum Layers {
         /// afterwards, when not given
         to: Option<u32>,
     },
-    /// Make a snapshot of a layer, and print its id: `barchan snapshot export` makes it an OCI image
+    /// Make a snapshot of a layer, and print its id; `barchan snapshot export` packs it as an image
     Commit {
         /// Layer, by its number; one that is sealed now when not given
         #[arg(long, value_name = "NUMBER")]

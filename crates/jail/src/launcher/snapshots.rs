@@ -6,6 +6,7 @@
 mod commit;
 mod removals;
 mod stillness;
+mod task;
 mod transfers;
 
 use std::collections::BTreeMap;
@@ -13,21 +14,20 @@ use std::fs::DirBuilder;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
-use std::rc::Rc;
 
 use rustix::fs::{Mode, OFlags};
 
 use super::create::Caller;
-use super::layers::{Flattening, Layer, Sealing};
 use super::slot::{Stage, Tenant};
 use super::{Launcher, token, watch};
 use crate::capture::{self, Copying, Given, Ids, Order, Process, Told, Work};
 use crate::cgroup::Group;
 use crate::proto::{Answer, Failure, FailureKind, Snapshot, SnapshotOrder};
-use crate::spec::Keepsake;
 
 use removals::Removals;
 use stillness::Stillness;
+use task::Asked;
+pub(super) use task::Task;
 
 /// Where snapshots lie: a folder of the state directory.
 const SHELF: &str = "images/snapshots";
@@ -49,34 +49,6 @@ struct Worker {
     stillness: Stillness,
     /// Its last word.
     ended: Option<Told>,
-}
-
-/// A snapshot that somebody waits for.
-#[derive(Debug)]
-pub(super) struct Asked {
-    order: SnapshotOrder,
-    caller: Caller,
-    keepsake: Keepsake,
-}
-
-/// What one is at.
-#[derive(Debug)]
-pub(super) enum Task {
-    Copy(Asked),
-    /// Copy sealed layers, which stay for it.
-    Commit(Asked, Vec<Rc<Layer>>),
-    Remove,
-    /// Seal a layer.
-    Seal(Box<Sealing>),
-    /// Merge layers into one.
-    Flatten(Box<Flattening>),
-    /// Remove layers of these numbers.
-    Discard(Vec<u32>),
-    Pack,
-    /// Compare stacks of layers, which stay for it.
-    Compare(Vec<Rc<Layer>>),
-    /// Unpack the snapshot of this id.
-    Unpack(String),
 }
 
 impl Launcher {
@@ -373,24 +345,6 @@ impl Snapshots {
             Task::Unpack(snapshot) => snapshot == wanted,
             _ => false,
         })
-    }
-}
-
-impl Task {
-    /// The sandbox that stands still for it.
-    fn sandbox(&self) -> Option<&str> {
-        match self {
-            Self::Copy(asked) => Some(&asked.order.sandbox),
-            Self::Seal(sealing) => Some(&sealing.asked.sandbox),
-            _ => None,
-        }
-    }
-
-    /// Files are being exchanged from now on.
-    fn begun(&mut self) {
-        if let Self::Seal(sealing) = self {
-            sealing.is_begun = true;
-        }
     }
 }
 

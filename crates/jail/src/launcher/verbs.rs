@@ -35,7 +35,7 @@ impl Launcher {
             Request::Seal(order) => return self.seal(caller, order),
             Request::Layers(id) => self.list_layers(&id),
             Request::Undo(order) => return self.undo(caller, &order),
-            Request::Compare(order) => return self.compare(caller, order),
+            Request::Compare(order) => return self.compare(caller, &order),
             Request::ForgetLayers(order) => self.forget_layers(&order),
             Request::RemoveSnapshot(id) => self.remove_snapshot(&id),
             Request::Volumes => self.list_volumes(),

@@ -53,6 +53,11 @@ impl Retention {
 mod tests {
     use super::*;
 
+    fn keep(count: usize, bytes: Option<u64>, age_s: Option<u64>) -> Retention {
+        let age = age_s.map(Duration::from_secs);
+        Retention { count, bytes, age }
+    }
+
     #[test]
     fn the_oldest_go_first_and_the_last_stays() {
         let at = |seconds: i64| Time::from_micros(seconds * 1_000_000).unwrap();
@@ -64,80 +69,23 @@ mod tests {
                 sealed_at: at(i64::from(number) * 10),
             })
             .collect();
-        let all = Retention {
-            count: 9,
-            bytes: None,
-            age: None,
-        };
-        let seconds = |it| Some(Duration::from_secs(it));
+        let all = keep(9, None, None);
         for (retention, now, expected) in [
             (all, 1000, &[][..]),
-            (Retention { count: 4, ..all }, 40, &[]),
-            (Retention { count: 3, ..all }, 40, &[1]),
-            (Retention { count: 1, ..all }, 40, &[3, 2, 1]),
-            (
-                Retention {
-                    bytes: Some(400),
-                    ..all
-                },
-                40,
-                &[],
-            ),
-            (
-                Retention {
-                    bytes: Some(399),
-                    ..all
-                },
-                40,
-                &[1],
-            ),
-            (
-                Retention {
-                    bytes: Some(0),
-                    ..all
-                },
-                40,
-                &[3, 2, 1],
-            ),
-            (
-                Retention {
-                    age: seconds(30),
-                    ..all
-                },
-                40,
-                &[],
-            ),
-            (
-                Retention {
-                    age: seconds(29),
-                    ..all
-                },
-                40,
-                &[1],
-            ),
-            (
-                Retention {
-                    age: seconds(1),
-                    ..all
-                },
-                90,
-                &[3, 2, 1],
-            ),
+            (keep(4, None, None), 40, &[]),
+            (keep(3, None, None), 40, &[1]),
+            (keep(1, None, None), 40, &[3, 2, 1]),
+            (keep(9, Some(400), None), 40, &[]),
+            (keep(9, Some(399), None), 40, &[1]),
+            (keep(9, Some(0), None), 40, &[3, 2, 1]),
+            (keep(9, None, Some(30)), 40, &[]),
+            (keep(9, None, Some(29)), 40, &[1]),
+            (keep(9, None, Some(1)), 90, &[3, 2, 1]),
             // A clock that was set back.
-            (
-                Retention {
-                    age: seconds(1),
-                    ..all
-                },
-                5,
-                &[],
-            ),
+            (keep(9, None, Some(1)), 5, &[]),
         ] {
-            assert_eq!(
-                retention.surplus(&layers, at(now)),
-                expected,
-                "{retention:?}"
-            );
+            let surplus = retention.surplus(&layers, at(now));
+            assert_eq!(surplus, expected, "{retention:?}");
         }
         assert!(all.surplus(&[], at(0)).is_empty());
     }

@@ -1,5 +1,5 @@
-//! Pure. What differs between two layers of a sandbox: a line of JSON for each path, and one more at
-//! the end.
+//! Pure. What differs between two layers of a sandbox: a line of JSON for each path, and one more
+//! at the end.
 
 use serde::{Deserialize, Serialize};
 

@@ -9,8 +9,8 @@ use barchan_wire::lifecycle::layers::SealLayer;
 /// What the layer is called that is sealed to be compared.
 const LABEL: &str = "for a diff";
 
-/// Begins to tell it. Without `to` a layer is sealed of a sandbox that runs, and forgotten again: to
-/// look is not to push out what somebody meant to keep.
+/// Begins to tell it. Without `to` a layer is sealed of a sandbox that runs, and forgotten again:
+/// to look is not to push out what somebody meant to keep.
 pub(super) async fn begin(
     client: &Client,
     id: &SandboxId,

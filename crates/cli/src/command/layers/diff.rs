@@ -3,7 +3,6 @@
 mod lines;
 mod row;
 
-use std::io::{IsTerminal, stdout};
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -64,14 +63,7 @@ fn patch(change: &Change, output: &Output) -> Result<()> {
         }
         return Ok(());
     };
-    if stdout().is_terminal() {
-        for line in diff.lines() {
-            output.line(line)?;
-        }
-    } else {
-        output.stdout(diff.as_bytes())?;
-    }
-    Ok(())
+    Ok(output.text(diff)?)
 }
 
 fn end(summary: DiffSummary, is_patch: bool, output: &Output) -> Result<u8> {

@@ -19,11 +19,11 @@ type Stacks = [Vec<Rc<Layer>>; 2];
 
 impl Launcher {
     /// Has told what differs between two layers of a sandbox.
-    pub(in super::super) fn compare(&mut self, caller: Caller, order: CompareOrder) {
+    pub(in super::super) fn compare(&mut self, caller: Caller, order: &CompareOrder) {
         let begun = self
             .admit_transfer()
-            .and_then(|()| self.stacks(&order))
-            .and_then(|stacks| self.begin_comparing(caller, order, stacks));
+            .and_then(|()| self.stacks(order))
+            .and_then(|stacks| self.begin_comparing(caller, order, &stacks));
         self.refuse_transfer(caller, begun);
     }
 
@@ -40,8 +40,8 @@ impl Launcher {
     fn begin_comparing(
         &mut self,
         caller: Caller,
-        order: CompareOrder,
-        stacks: Stacks,
+        order: &CompareOrder,
+        stacks: &Stacks,
     ) -> Result<(), Failure> {
         let failed = |error: io::Error| Failure::new(FailureKind::Layer, error.to_string());
         let layers = stacks.concat();
@@ -56,7 +56,7 @@ impl Launcher {
         let disks = (0..).map(root::other_disk).zip(lowers.disks);
         let trees = disks.chain(images).collect();
         let (old, new) = lowers.names.split_at(stacks[0].len());
-        let shared = shared(&stacks);
+        let shared = shared(stacks);
         let own = |names: &[String]| {
             let own = names.len().saturating_sub(shared);
             names.iter().take(own).cloned().collect::<Vec<_>>()
@@ -67,7 +67,7 @@ impl Launcher {
             views: [old, new].map(|names| [names, &image_layers].concat()),
             limits: Limits {
                 base: 0,
-                ..order.limits
+                ..order.limits.clone()
             },
         };
         let Some(connection) = self.clients.hand_over(caller, &self.epoll) else {
