@@ -134,15 +134,15 @@ pub fn run(options: &Options) -> io::Result<()> {
     sys::close_from(3);
     let word_to_end = sys::hear_word_to_end()?;
     host::raise_open_files()?;
-    let program = state::seal_program(&options.execd)?;
+    let program = state::seal_program(&options.execd).map_err(at("seal the daemon"))?;
     let state = StateDirectory::open(&options.state)?;
-    let ids = ids::settle()?;
+    let ids = ids::settle().map_err(at("settle how ids map"))?;
     check_disks(options, ids)?;
     let groups = cgroup::probe(state.id());
     groups.remove_orphans();
-    crate::volumes::recover()?;
-    let workshop = Workshop::start(Path::new(state::DISKS))?;
-    let devices = mounts::device_tree(blank::STAGING, &[])?;
+    crate::volumes::recover().map_err(at("recover the volumes"))?;
+    let workshop = Workshop::start(Path::new(state::DISKS)).map_err(at("start the workshop"))?;
+    let devices = mounts::device_tree(blank::STAGING, &[]).map_err(at("make the devices"))?;
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     watch(&epoll, &workshop.channel, token::of(token::WORKSHOP, 0))?;
     let clients = Clients::listen(state::SOCKET)?;
@@ -156,7 +156,7 @@ pub fn run(options: &Options) -> io::Result<()> {
         groups,
         devices,
         program,
-        sockets: Sockets::new()?,
+        sockets: Sockets::new().map_err(at("make a folder of sockets"))?,
         workshop,
         tasks: VecDeque::new(),
         clients,
