@@ -26,6 +26,8 @@ class Driver(Protocol):
 
     def read(self, sandbox_id: str, path: str) -> bytes: ...
 
+    def layers(self, sandbox_id: str, verb: str, *args: Any, **options: Any) -> Any: ...
+
     def close(self) -> None: ...
 
 
@@ -51,6 +53,9 @@ class Blocking:
 
     def read(self, sandbox_id: str, path: str) -> bytes:
         return self.sandbox(sandbox_id).files.read(path)
+
+    def layers(self, sandbox_id: str, verb: str, *args: Any, **options: Any) -> Any:
+        return getattr(self.sandbox(sandbox_id).layers, verb)(*args, **options)
 
     def close(self) -> None:
         self.transport.close()
@@ -81,6 +86,9 @@ class Async:
 
     def read(self, sandbox_id: str, path: str) -> bytes:
         return self.runner.run(self.sandbox(sandbox_id).files.read(path))
+
+    def layers(self, sandbox_id: str, verb: str, *args: Any, **options: Any) -> Any:
+        return self.runner.run(getattr(self.sandbox(sandbox_id).layers, verb)(*args, **options))
 
     def close(self) -> None:
         self.runner.run(self.transport.aclose())

@@ -1,6 +1,7 @@
 //! The command line: every command with its flags.
 
 mod access;
+mod exec;
 mod layers;
 mod snapshot;
 
@@ -12,6 +13,7 @@ use clap::{Args as Flags, Parser, Subcommand};
 use crate::parse;
 pub(crate) use access::{Audit, Key, NewKey as NewKeyFlags, Tenant, Terms};
 
+pub(crate) use exec::Exec;
 pub(crate) use layers::{Export, Layers, Source};
 pub(crate) use snapshot::Snapshot;
 
@@ -187,30 +189,6 @@ pub(crate) struct Shell {
     pub(crate) cwd: Option<String>,
     /// Sandbox, by id or the beginning of one
     pub(crate) id: String,
-}
-
-#[derive(Debug, Flags)]
-pub(crate) struct Exec {
-    /// Give the command a terminal: this one, input included
-    #[arg(long, short, conflicts_with = "timeout")]
-    pub(crate) tty: bool,
-    /// Environment of the command; may repeat
-    #[arg(long, short, value_parser = parse::pair, value_name = "KEY=VALUE")]
-    pub(crate) env: Vec<(String, String)>,
-    /// Longest the command may take, such as 30s or 5m
-    #[arg(long, value_parser = parse::duration, value_name = "TIME")]
-    pub(crate) timeout: Option<Duration>,
-    /// Folder in which the command starts
-    #[arg(long, value_name = "DIR")]
-    pub(crate) cwd: Option<String>,
-    /// Sandbox, by id or the beginning of one
-    pub(crate) id: String,
-    /// Pass standard input on to the command; else its input is at its end
-    #[arg(long = "stdin", short = 'i')]
-    pub(crate) stdin: bool,
-    /// Command and its arguments
-    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
-    pub(crate) command: Vec<String>,
 }
 
 #[derive(Debug, Flags)]

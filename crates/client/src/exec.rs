@@ -5,6 +5,8 @@ use std::time::Duration;
 use barchan_wire::execd::command::Usage;
 use barchan_wire::execd::exec::{Ended, ExecRequest, FrameKind, HEAD_BYTES, Head};
 use barchan_wire::execd::exec::{Started, StdinState};
+use barchan_wire::header::SEAL;
+use barchan_wire::lifecycle::{ErrorBody, Layer};
 use bytes::{Buf, Bytes, BytesMut};
 use http::header::CONTENT_TYPE;
 use http::{Method, Request};
@@ -19,9 +21,11 @@ use crate::sandbox::{Sandbox, encoded};
 
 /// Waits between the tries to reach a command again.
 const PAUSES_MS: [u64; 8] = [50, 100, 250, 500, 1_000, 2_000, 4_000, 8_000];
+/// The code of a layer of which nothing was heard.
+const LAYER_NOT_TOLD: &str = "LAYER::NOT_TOLD";
 
 /// Piece by piece what a command says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Told {
     /// Bytes of standard output.
     Stdout(Bytes),
@@ -31,8 +35,12 @@ pub enum Told {
     Gap(u64),
     /// What it used.
     Usage(Usage),
-    /// The last word.
+    /// The command's last word.
     Ended(Ended),
+    /// The layer that was sealed behind it.
+    Layer(Layer),
+    /// Why there is none.
+    LayerError(ErrorBody),
 }
 
 /// A command that runs, or ran. It is reached again when the connection breaks.
@@ -46,7 +54,12 @@ pub struct Exec {
     offset: u64,
     /// Tries to reach it again since the last output.
     tries: usize,
-    ended: bool,
+    /// Whether a layer is to be told behind the end.
+    seals: bool,
+    /// What was last told of it: before the server itself, the sandbox may have said anything.
+    layer: Option<Told>,
+    has_ended: bool,
+    is_over: bool,
 }
 
 impl Sandbox {
@@ -55,11 +68,33 @@ impl Sandbox {
     /// # Errors
     /// When it cannot be started; `Api` with 404, 405 or 501 when the daemon is not one of ours.
     pub async fn exec(&self, request: &ExecRequest) -> Result<Exec, ClientError> {
-        let builder = self.http.request(Method::POST, &self.path("/x/exec"));
+        self.start(request, None).await
+    }
+
+    /// Starts a command, and has what it writes sealed when it has ended: as a layer with this
+    /// label, or with the command as its label if it is empty.
+    ///
+    /// # Errors
+    /// As [`Self::exec`], and when the sandbox cannot be sealed at all.
+    pub async fn exec_sealed(
+        &self,
+        request: &ExecRequest,
+        label: &str,
+    ) -> Result<Exec, ClientError> {
+        self.start(request, Some(label)).await
+    }
+
+    async fn start(&self, request: &ExecRequest, seal: Option<&str>) -> Result<Exec, ClientError> {
+        let mut builder = self.http.request(Method::POST, &self.path("/x/exec"));
+        if let Some(label) = seal {
+            builder = builder.header(SEAL, encoded(label));
+        }
         let request = builder
             .header(CONTENT_TYPE, "application/json")
             .body(full(json(request)?))?;
-        Exec::open(self.clone(), request, 0).await
+        let mut exec = Exec::open(self.clone(), request, 0).await?;
+        exec.seals = seal.is_some();
+        Ok(exec)
     }
 
     /// Follows a command that was started elsewhere, from an offset in its output on, without
@@ -155,7 +190,10 @@ impl Exec {
             id: String::new(),
             offset,
             tries: 0,
-            ended: false,
+            seals: false,
+            layer: None,
+            has_ended: false,
+            is_over: false,
         };
         // The first frame comes with the head of the answer, and names the command.
         let first = exec.frame().await?;
@@ -174,14 +212,19 @@ impl Exec {
         &self.id
     }
 
-    /// The next thing the command says; `None` after its end.
+    /// The next thing the command says; `None` after its end, and after what became of its layer.
     ///
     /// # Errors
     /// When the stream breaks and the command cannot be reached again.
     pub async fn next(&mut self) -> Result<Option<Told>, ClientError> {
-        while !self.ended {
+        while !self.is_over {
             let (kind, at, payload) = match self.frame().await {
                 Ok(Some(frame)) => frame,
+                ended @ (Ok(None) | Err(_)) if self.has_ended => {
+                    self.is_over = true;
+                    let last = self.layer.take().filter(|_| ended.is_ok());
+                    return Ok(Some(last.unwrap_or_else(not_told)));
+                }
                 Ok(None) => {
                     let why = "the stream stopped before the command ended";
                     self.reach_again(ClientError::Protocol(why.to_owned()))
@@ -222,8 +265,15 @@ impl Exec {
             }
             FrameKind::Usage => Told::Usage(parse(&payload)?),
             FrameKind::Ended => {
-                self.ended = true;
+                (self.has_ended, self.is_over) = (true, !self.seals);
                 Told::Ended(parse(&payload)?)
+            }
+            FrameKind::Layer | FrameKind::LayerError => {
+                self.layer = match kind {
+                    FrameKind::Layer => parse(&payload).map(Told::Layer).ok(),
+                    _ => parse(&payload).map(Told::LayerError).ok(),
+                };
+                return Ok(None);
             }
             FrameKind::Started | FrameKind::Alive | FrameKind::Unknown(_) => return Ok(None),
         }))
@@ -267,10 +317,10 @@ impl Exec {
             let request = self.sandbox.http.request(Method::GET, &path);
             match Self::open(self.sandbox.clone(), request.body(empty())?, since).await {
                 Ok(again) => {
-                    let tries = self.tries;
+                    let (tries, seals) = (self.tries, self.seals);
                     *self = again;
                     self.offset = since;
-                    self.tries = tries;
+                    (self.tries, self.seals) = (tries, seals);
                     return Ok(());
                 }
                 Err(error) if may_pass(&error) => {}
@@ -280,6 +330,13 @@ impl Exec {
         }
         Err(broken)
     }
+}
+
+/// Why nothing is known of a layer: the server told nothing, or not on the connection that is left.
+fn not_told() -> Told {
+    let message = "the connection ended before it was told what became of the layer: look at the \
+                   sandbox's layers, and seal one if the command's is missing";
+    Told::LayerError(ErrorBody::new(LAYER_NOT_TOLD, message))
 }
 
 /// Whether the same may work a little later.

@@ -25,13 +25,27 @@ const DISCARDED_BYTES_MAX: usize = 1024 * 1024 * 1024;
 #[derive(Debug)]
 pub struct Payload {
     body: Option<Incoming>,
+    /// What is here already, in the place of a body that comes.
+    whole: Bytes,
 }
 
 impl Payload {
     /// Of a body as it comes.
     #[must_use]
     pub fn new(body: Incoming) -> Self {
-        Self { body: Some(body) }
+        Self {
+            body: Some(body),
+            whole: Bytes::new(),
+        }
+    }
+
+    /// Of a body that was read already.
+    #[must_use]
+    pub fn whole(bytes: Bytes) -> Self {
+        Self {
+            body: None,
+            whole: bytes,
+        }
     }
 }
 
@@ -44,7 +58,8 @@ impl Body for Payload {
         task: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let Some(body) = &mut self.body else {
-            return Poll::Ready(None);
+            let whole = std::mem::take(&mut self.whole);
+            return Poll::Ready((!whole.is_empty()).then(|| Ok(Frame::data(whole))));
         };
         let frame = Pin::new(body).poll_frame(task);
         if let Poll::Ready(None | Some(Err(_))) = &frame {
@@ -54,12 +69,12 @@ impl Body for Payload {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(Body::is_end_stream)
+        self.whole.is_empty() && self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
         let hint = self.body.as_ref().map(Body::size_hint);
-        hint.unwrap_or_else(|| SizeHint::with_exact(0))
+        hint.unwrap_or_else(|| SizeHint::with_exact(self.whole.len() as u64))
     }
 }
 

@@ -26,6 +26,7 @@ mod reply;
 mod rights;
 mod routes;
 mod sandboxes;
+mod sealing;
 mod snapshots;
 mod strangers;
 mod tenants;

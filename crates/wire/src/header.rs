@@ -21,6 +21,9 @@ pub const TAIL_CURSOR: &str = "execd-commands-tail-cursor";
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// From the server to the daemon: the id of the command to be. Never taken from a caller.
 pub const COMMAND_ID: &str = "x-barchan-command-id";
+/// What a command writes is to be sealed when it has ended, as a layer with this label: UTF-8 with
+/// percent signs. Empty: the command is the label. Never passed on to the daemon.
+pub const SEAL: &str = "x-barchan-seal";
 /// `keep` or `strip`: whether an event's text has its line end, whatever the client's name says.
 pub const LINE_ENDS: &str = "x-barchan-line-ends";
 /// Permission bits of a file, as octal digits, on `GET /x/files`.

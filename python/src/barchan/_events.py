@@ -6,6 +6,7 @@ Each event is one JSON object on a line of its own, bare or after `data:`, and a
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +18,7 @@ _SKIPPED = (b":", b"event:", b"id:", b"retry:")
 
 @dataclass(frozen=True)
 class Event:
-    """One event; what does not apply is empty."""
+    """One event; what does not apply is empty. `told` is all of one about a layer."""
 
     kind: str
     text: str = ""
@@ -25,6 +26,7 @@ class Event:
     error_name: str = ""
     error_value: str = ""
     traceback: tuple[str, ...] = ()
+    told: Mapping[str, Any] | None = None
 
 
 @dataclass
@@ -92,6 +94,7 @@ def parse(frame: bytes) -> Event:
         error_name=_text(detail.get("ename")),
         error_value=_text(detail.get("evalue")),
         traceback=tuple(map(_text, lines)) if isinstance(lines, list) else (),
+        told=found if found["type"] in ("layer", "layer_error") else None,
     )
 
 

@@ -14,7 +14,7 @@ from barchan.errors import ProtocolError
 HEAD = struct.Struct(">BQI")
 PAYLOAD_BYTES_MAX = 1024 * 1024
 
-STARTED, STDOUT, STDERR, GAP, ALIVE, USAGE, ENDED = range(7)
+STARTED, STDOUT, STDERR, GAP, ALIVE, USAGE, ENDED, LAYER, LAYER_ERROR = range(9)
 
 
 @dataclass(frozen=True)

@@ -40,13 +40,41 @@ class Page:
 
 
 @dataclass(frozen=True)
+class Layer:
+    """What a sandbox wrote, sealed: it never changes again.
+
+    `number` counts from 1 in each sandbox; `parent` is the layer it stands on, 0 if that is how the
+    sandbox was made. `copied` tells that processes used the files, `still_ms` how long the sandbox
+    stood still. `size_bytes` and `entries` are by how much its disk holds more than at the layer
+    sealed before.
+    """
+
+    number: int
+    parent: int
+    label: str | None = None
+    sealed_at: datetime | None = None
+    copied: bool = False
+    still_ms: float = 0.0
+    size_bytes: int = 0
+    entries: int = 0
+
+
+@dataclass(frozen=True)
+class LayerFailure:
+    """Why what a command wrote is not sealed; the command itself is none the worse for it."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
 class CommandResult:
     """How a command ended and what it printed.
 
     `output` holds both streams in the order of arrival, `stdout` and `stderr` each alone.
     `exit_code` is 128 + n after signal n, and None if the command runs in the background or could
     not be started; `error` then says why. `truncated` means that there was more output than asked
-    for.
+    for. Where what it wrote was to be sealed, either `layer` or `layer_error` is there.
     """
 
     id: str
@@ -58,6 +86,8 @@ class CommandResult:
     truncated: bool = False
     timed_out: bool = False
     duration_ms: int | None = None
+    layer: Layer | None = None
+    layer_error: LayerFailure | None = None
 
 
 @dataclass(frozen=True)
@@ -78,7 +108,8 @@ class ExecResult:
     """How a command ended and what it printed, as bytes.
 
     `output` holds both streams in the order of arrival. `exit_code` is 128 + n after signal n.
-    `truncated` means that there was more output than asked for; its middle is left out.
+    `truncated` means that there was more output than asked for; its middle is left out. Where what
+    it wrote was to be sealed, either `layer` or `layer_error` is there.
     """
 
     id: str
@@ -92,6 +123,8 @@ class ExecResult:
     out_of_memory: bool = False
     usage: Usage | None = None
     duration_ms: int | None = None
+    layer: Layer | None = None
+    layer_error: LayerFailure | None = None
 
 
 @dataclass(frozen=True)

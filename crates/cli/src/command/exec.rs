@@ -5,7 +5,7 @@ use barchan_wire::execd::command::CommandRequest;
 use barchan_wire::execd::pty::PtyRequest;
 
 use super::run::milliseconds;
-use super::stream::{self, Finish};
+use super::stream::{self, Finish, Order};
 use super::terminal;
 use crate::args::{Exec, Global};
 use crate::output::Output;
@@ -30,15 +30,12 @@ pub(super) async fn run(global: &Global, flags: Exec, output: &Output) -> Result
         envs: flags.env.into_iter().collect(),
         ..CommandRequest::default()
     };
-    match stream::run(
-        &client.sandbox(&id),
+    let order = Order {
         request,
-        flags.stdin,
-        &mut stop,
-        output,
-    )
-    .await?
-    {
+        stdin: flags.stdin,
+        seal: flags.seal,
+    };
+    match stream::run(&client.sandbox(&id), order, &mut stop, output).await? {
         Finish::Ended(code) | Finish::Stopped(code) => Ok(code),
     }
 }

@@ -9,7 +9,7 @@ use barchan_wire::id::SandboxId;
 use barchan_wire::lifecycle::create::TIMEOUT_S_MIN;
 
 use super::create;
-use super::stream::{self, Finish};
+use super::stream::{self, Finish, Order};
 use crate::args::{Global, Run};
 use crate::output::Output;
 use crate::server;
@@ -34,7 +34,12 @@ pub(super) async fn run(global: &Global, flags: Run, output: &Output) -> Result<
         ..CommandRequest::default()
     };
     let sandbox = client.sandbox(&created.id);
-    let finish = stream::run(&sandbox, request, flags.stdin, &mut stop, output).await;
+    let order = Order {
+        request,
+        stdin: flags.stdin,
+        seal: None,
+    };
+    let finish = stream::run(&sandbox, order, &mut stop, output).await;
     if let Err(error) = delete(&client, &created.id).await {
         let id = &created.id;
         output.note(&format!(

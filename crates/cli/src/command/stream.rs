@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use barchan_client::{ClientError, End, Exec, Output as Said, Running, Sandbox, Told};
 use barchan_wire::execd::command::CommandRequest;
-use barchan_wire::execd::exec::ExecRequest;
+use barchan_wire::execd::exec::{Ended, ExecRequest};
 
 use crate::output::Output;
 use crate::stop::Stop;
@@ -14,6 +14,15 @@ const NOT_STARTED: u8 = 127;
 const TIMED_OUT: u8 = 124;
 /// What the daemon's word for such an end begins with.
 const TIMEOUT: &str = "timeout:";
+
+/// A command that is to be run.
+pub(super) struct Order {
+    pub(super) request: CommandRequest,
+    /// Whether it reads our standard input.
+    pub(super) stdin: bool,
+    /// What it writes is sealed under this label; an empty one is the command.
+    pub(super) seal: Option<String>,
+}
 
 /// How watching a command came to an end.
 pub(super) enum Finish {
@@ -34,18 +43,22 @@ enum Started {
 /// Runs a command and passes on what it says. When a signal asks to stop, the command is ended.
 pub(super) async fn run(
     sandbox: &Sandbox,
-    request: CommandRequest,
-    stdin: bool,
+    order: Order,
     stop: &mut Stop,
     output: &Output,
 ) -> Result<Finish> {
+    let Order {
+        request,
+        stdin,
+        seal,
+    } = order;
     let request = ExecRequest {
         command: request,
         stdin,
         detach: false,
     };
     let started = tokio::select! {
-        started = start(sandbox, &request) => started?,
+        started = start(sandbox, &request, seal.as_deref()) => started?,
         code = stop.asked() => return Ok(Finish::Stopped(code)),
     };
     let mut id = None;
@@ -64,10 +77,16 @@ pub(super) async fn run(
     watched
 }
 
-async fn start(sandbox: &Sandbox, request: &ExecRequest) -> Result<Started> {
-    match sandbox.exec(request).await {
+async fn start(sandbox: &Sandbox, request: &ExecRequest, seal: Option<&str>) -> Result<Started> {
+    let begun = match seal {
+        Some(label) => sandbox.exec_sealed(request, label).await,
+        None => sandbox.exec(request).await,
+    };
+    match begun {
         Ok(exec) => Ok(Started::Exec(Box::new(exec))),
-        Err(ClientError::Api(error)) if is_no_route(error.status, &error.code) => {
+        Err(ClientError::Api(error))
+            if seal.is_none() && is_no_route(error.status, &error.code) =>
+        {
             if request.stdin {
                 bail!("the daemon of this sandbox takes no standard input; leave --stdin out");
             }
@@ -103,6 +122,7 @@ async fn watch(
     };
     let mut feeding = std::pin::pin!(feeding);
     let mut feeds = true;
+    let mut code = 0;
     loop {
         let told = tokio::select! {
             told = exec.next() => told?,
@@ -117,19 +137,31 @@ async fn watch(
             Some(Told::Stderr(bytes)) => output.stderr(&bytes)?,
             Some(Told::Gap(bytes)) => output.warn(&format!("{bytes} bytes of output are lost")),
             Some(Told::Ended(ended)) => {
-                let why = ended.error.unwrap_or_default();
-                if why.starts_with(TIMEOUT) {
-                    return Ok(timed_out(&why, output));
-                }
-                if ended.out_of_memory {
-                    output.warn(&why);
-                }
-                return Ok(exit_code(ended.exit_code));
+                // From here on there is nothing to feed, and nothing to end.
+                (feeds, *id) = (false, None);
+                code = end(ended, output);
             }
+            Some(Told::Layer(layer)) => output.note(&format!("sealed as layer {}", layer.number)),
+            Some(Told::LayerError(error)) => output.warn(&format!(
+                "what the command wrote is not sealed: {} [{}]",
+                error.message, error.code
+            )),
             Some(Told::Usage(_)) => {}
-            None => return Ok(0),
+            None => return Ok(code),
         }
     }
+}
+
+/// Tells what there is to tell of a command's end, and gives its exit code.
+fn end(ended: Ended, output: &Output) -> u8 {
+    let why = ended.error.unwrap_or_default();
+    if why.starts_with(TIMEOUT) {
+        return timed_out(&why, output);
+    }
+    if ended.out_of_memory {
+        output.warn(&why);
+    }
+    exit_code(ended.exit_code)
 }
 
 async fn watch_text(mut running: Running, id: &mut Option<String>, output: &Output) -> Result<u8> {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::RawQuery;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use barchan_client::{ClientError, Exec, Told};
@@ -198,4 +198,59 @@ async fn input_arrives_once_even_if_a_request_fails() {
     sandbox.feed("c1", bytes.as_slice()).await.unwrap();
     let input = input.lock().unwrap();
     assert!(input.taken == bytes && !input.open);
+}
+
+#[tokio::test]
+async fn the_last_word_on_a_layer_counts() {
+    let layer = |number: u32| {
+        let layer = format!(
+            "{{\"number\":{number},\"parent\":0,\"sealedAt\":\"2026-01-01T00:00:00Z\",\
+             \"copied\":false,\"stillMs\":1.5,\"sizeBytes\":0,\"entries\":0}}"
+        );
+        frame(FrameKind::Layer, 0, layer.as_bytes())
+    };
+    let failed = frame(
+        FrameKind::LayerError,
+        0,
+        b"{\"code\":\"LAYER::FAILED\",\"message\":\"full\"}",
+    );
+    let end = frame(FrameKind::Ended, 0, b"{\"exit_code\":0}");
+    let alive = frame(FrameKind::Alive, 0, b"");
+    for (before, behind, breaks, expected) in [
+        (vec![], [alive, layer(2)].concat(), false, "2"),
+        (layer(1), layer(2), false, "2"),
+        (
+            vec![],
+            [layer(1), failed.clone()].concat(),
+            false,
+            "LAYER::FAILED",
+        ),
+        (layer(1), layer(2), true, "LAYER::NOT_TOLD"),
+        (vec![], vec![], false, "LAYER::NOT_TOLD"),
+        (
+            vec![],
+            frame(FrameKind::Layer, 0, b"{"),
+            false,
+            "LAYER::NOT_TOLD",
+        ),
+    ] {
+        let sent = [started(0), before, end.clone(), behind].concat();
+        let answer = move |headers: HeaderMap| async move {
+            assert_eq!(headers["x-barchan-seal"], "a%20b");
+            match breaks {
+                true => broken_after(sent),
+                false => pieces(vec![sent]),
+            }
+        };
+        let served = serve(Router::new().route(&inside("/x/exec"), post(answer)));
+        let sandbox = served.client.sandbox(&id());
+        let exec = sandbox.exec_sealed(&ExecRequest::default(), "a b").await;
+        let told = all(exec.unwrap()).await.unwrap();
+        let word = match &told[..] {
+            [Told::Ended(_), Told::Layer(layer)] => layer.number.to_string(),
+            [Told::Ended(_), Told::LayerError(error)] => error.code.clone(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(word, expected);
+    }
 }

@@ -32,6 +32,7 @@ use super::errors::Refusal;
 use super::links::Port;
 use super::once::{self, Asked};
 use super::reply::Body;
+use super::sealing;
 use super::trail::Trail;
 use super::{Api, PROXIED, Peer, endpoints, guard};
 use access::Pass;
@@ -109,6 +110,10 @@ impl Api {
         trail: &mut Trail,
     ) -> Result<Response<Body>, Refusal> {
         trail.leads_inside(target, request.method());
+        let asks_seal = sealing::is_asked(request.headers());
+        if asks_seal {
+            trail.leads_to_layer();
+        }
         let id: Option<SandboxId> = target.id().parse().ok();
         let port = endpoints::port(target.port());
         let named = (id.as_ref(), port.as_ref().ok().copied());
@@ -124,7 +129,14 @@ impl Api {
             return self.give_cookie(port, target, until, request.headers());
         }
         let this = self.seen_by(&identity);
-        this.pass_on(peer, target, (id, port), request).await
+        if !asks_seal {
+            return this.pass_on(peer, target, (id, port), request).await;
+        }
+        let place = (&id, port);
+        let ordered = Box::pin(self.order_seal(peer, target, place, request)).await;
+        let (order, request) = ordered?;
+        let answer = this.pass_on(peer, target, (id, port), request).await?;
+        Ok(order.follow(answer))
     }
 
     async fn pass_on(

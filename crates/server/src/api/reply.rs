@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 
 use super::once::Piped;
 use super::proxy::Relay;
+use super::sealing::Sealing;
 use crate::observe::Span;
 
 /// The body of an answer.
@@ -23,6 +24,8 @@ pub(crate) enum Body {
     Relayed(Box<Relay>),
     /// The same, kept on its way.
     Piped(Piped),
+    /// The same, and a layer behind it.
+    Sealing(Box<Sealing>),
     /// What this server tells as it happens.
     Told(mpsc::Receiver<Bytes>),
     /// The same, where it is told that all was said.
@@ -90,6 +93,7 @@ impl HttpBody for Body {
                 piece.map_err(Into::into)
             }
             Self::Ended(pieces) => pieces.poll(cx).map_ok(Frame::data),
+            Self::Sealing(sealing) => Pin::new(sealing.as_mut()).poll_frame(cx),
             Self::Told(pieces) => pieces
                 .poll_recv(cx)
                 .map(|it| it.map(|piece| Ok(Frame::data(piece)))),
@@ -101,6 +105,7 @@ impl HttpBody for Body {
         match self {
             Self::Whole(bytes) => bytes.is_empty(),
             Self::Relayed(relay) => relay.is_end_stream(),
+            Self::Sealing(sealing) => sealing.is_end_stream(),
             Self::Piped(_) | Self::Told(_) => false,
             Self::Ended(pieces) => pieces.is_over,
             Self::Traced(traced) => traced.0.is_end_stream(),
@@ -111,6 +116,7 @@ impl HttpBody for Body {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Self::Relayed(relay) => relay.size_hint(),
+            Self::Sealing(sealing) => sealing.size_hint(),
             Self::Piped(_) | Self::Told(_) | Self::Ended(_) => SizeHint::default(),
             Self::Traced(traced) => traced.0.size_hint(),
         }

@@ -8,7 +8,7 @@ use super::errors::Refusal;
 use super::identity::Identity;
 use super::proxy::Target;
 use super::reply::Body;
-use super::routes::Found;
+use super::routes::{Found, Operation};
 use super::{Api, Peer};
 use crate::audit::{Audit, Line, Outcome};
 
@@ -68,6 +68,12 @@ impl Trail {
         self.is_change = self.audits_proxied && !method.is_safe();
         self.sandbox = Some(target.id().chars().take(64).collect());
         self.target = Some(target.port().chars().take(8).collect());
+    }
+
+    /// Notes that a layer is to be sealed behind what is done inside, which is noted as a layer's.
+    pub(super) fn leads_to_layer(&mut self) {
+        let rights = Operation::SealLayer.rights();
+        (self.operation, self.is_change) = (rights.name, rights.is_change);
     }
 
     /// Notes who asks.

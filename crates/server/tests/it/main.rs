@@ -30,6 +30,7 @@ mod removal;
 mod report;
 mod restart;
 mod rights;
+mod sealing;
 mod secure;
 mod signed;
 mod snapshots;

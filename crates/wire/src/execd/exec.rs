@@ -30,8 +30,13 @@ pub enum FrameKind {
     Alive,
     /// What the command used: a [`Usage`](super::command::Usage) as JSON.
     Usage,
-    /// The last frame: [`Ended`] as JSON.
+    /// The command's last frame: [`Ended`] as JSON.
     Ended,
+    /// From the server, behind the command's last frame, where its writings were to be sealed: the
+    /// [`Layer`](crate::lifecycle::Layer) as JSON. The offset says nothing.
+    Layer,
+    /// In its place: why there is none, as an [`ErrorBody`](crate::lifecycle::ErrorBody) in JSON.
+    LayerError,
     /// A kind this version does not know; to be passed over.
     Unknown(u8),
 }
@@ -48,6 +53,8 @@ impl FrameKind {
             Self::Alive => 4,
             Self::Usage => 5,
             Self::Ended => 6,
+            Self::Layer => 7,
+            Self::LayerError => 8,
             Self::Unknown(byte) => byte,
         }
     }
@@ -61,6 +68,8 @@ impl FrameKind {
             4 => Self::Alive,
             5 => Self::Usage,
             6 => Self::Ended,
+            7 => Self::Layer,
+            8 => Self::LayerError,
             other => Self::Unknown(other),
         }
     }

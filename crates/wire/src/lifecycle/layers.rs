@@ -1,5 +1,7 @@
 //! Pure. Sealed layers of a sandbox: what a caller asks for and is told.
 
+mod after;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +13,7 @@ use super::lax::Reader;
 use super::sandbox::Sandbox;
 use super::snapshot;
 use super::time::Time;
+pub use after::{SealEvent, label_of};
 
 /// Longest label of a layer, in bytes.
 pub const LABEL_BYTES_MAX: usize = 255;
@@ -76,6 +79,18 @@ pub struct Commit {
     pub name: Option<String>,
 }
 
+/// What is wrong with a label: the kind of fault, and what a label must be.
+#[must_use]
+pub fn label_fault(label: &str) -> Option<(&'static str, &'static str)> {
+    if label.len() > LABEL_BYTES_MAX {
+        Some(("string_too_long", "must have at most 255 bytes"))
+    } else if label.chars().any(char::is_control) {
+        Some(("value_error", "must have no control characters"))
+    } else {
+        None
+    }
+}
+
 impl SealLayer {
     /// Reads a request's body; none asks for a layer without a label.
     ///
@@ -89,12 +104,10 @@ impl SealLayer {
         let mut reader = Reader::body(Some(body), &mut faults);
         let label = reader.as_mut().and_then(|it| it.string("label", May));
         let when_busy = reader.as_mut().map(when_busy).unwrap_or_default();
-        if let (Some(reader), Some(label)) = (&mut reader, &label) {
-            if label.len() > LABEL_BYTES_MAX {
-                reader.refuse("string_too_long", "label", "must have at most 255 bytes");
-            } else if label.chars().any(char::is_control) {
-                reader.refuse("value_error", "label", "must have no control characters");
-            }
+        if let (Some(reader), Some(label)) = (&mut reader, &label)
+            && let Some((kind, words)) = label_fault(label)
+        {
+            reader.refuse(kind, "label", words);
         }
         faults.or(Self { label, when_busy })
     }

@@ -12,6 +12,7 @@ from barchan._address import Address
 from barchan._async.commands import AsyncCommands
 from barchan._async.files import AsyncFiles
 from barchan._async.fs import AsyncFs
+from barchan._async.layers import AsyncLayers
 from barchan._async.transport import AsyncTransport
 from barchan._calls import lifecycle
 from barchan._forks import Shared
@@ -44,6 +45,9 @@ class AsyncSandbox:
         self.commands = AsyncCommands(self._transport, sandbox_id)
         self.files = AsyncFiles(self._transport, sandbox_id)
         self.fs = AsyncFs(self._transport, sandbox_id)
+        self.layers = AsyncLayers(
+            self._transport, sandbox_id, lambda made: AsyncSandbox(made, address)
+        )
 
     def __repr__(self) -> str:
         return f"AsyncSandbox({self.id!r}, {str(self.address)!r})"

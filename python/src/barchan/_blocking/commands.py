@@ -13,6 +13,7 @@ from barchan._calls import commands as calls
 from barchan._calls import exec as exec_calls
 from barchan._calls.commands import OUTPUT_BYTES_MAX, OnText, Transcript
 from barchan._calls.exec import ExecTranscript, OnBytes, Stdin
+from barchan._calls.layers import Seal, Told
 from barchan._events import EventDecoder
 from barchan._request import Request
 from barchan.models import CommandLogs, CommandResult, CommandStatus, ExecResult
@@ -36,20 +37,45 @@ class Commands:
         on_stdout: OnText | None = None,
         on_stderr: OnText | None = None,
         output_bytes_max: int = OUTPUT_BYTES_MAX,
+        seal: Seal = False,
     ) -> CommandResult:
         """Runs a shell script (a text) or a program (a list) and waits for its end.
 
         After `timeout_s` it is killed with all its children. A background command is only started:
         its id leads to `status` and `logs`. An exit code other than 0 is a result, not an error.
-        Leaving early, by KeyboardInterrupt for example, ends the command as well.
+        Leaving early, by KeyboardInterrupt for example, ends the command as well. With `seal` what
+        it wrote is sealed at its end, whatever its exit code: a text is the layer's label, with
+        True that is the command.
         """
         request = calls.run(
-            self._id, command, cwd=cwd, env=env, timeout_s=timeout_s, background=background
+            self._id,
+            command,
+            cwd=cwd,
+            env=env,
+            timeout_s=timeout_s,
+            background=background,
+            seal=seal,
         )
-        decoder = EventDecoder()
         transcript = Transcript(
-            output_bytes_max, timeout_s, background, on_stdout=on_stdout, on_stderr=on_stderr
+            output_bytes_max,
+            timeout_s,
+            background,
+            on_stdout=on_stdout,
+            on_stderr=on_stderr,
+            layer=Told(seal is not False),
         )
+        try:
+            self._listen(request, transcript)
+            return transcript.result()
+        except BaseException:
+            if transcript.id and not transcript.ended:
+                with suppress(errors.BarchanError):
+                    self.interrupt(transcript.id)
+            raise
+
+    def _listen(self, request: Request, transcript: Transcript) -> None:
+        """Reads a command's events to their end."""
+        decoder = EventDecoder()
         try:
             with self._transport.open(request) as stream:
                 for piece in stream:
@@ -57,12 +83,9 @@ class Commands:
                         transcript.add(event)
                 for event in decoder.finish():
                     transcript.add(event)
-            return transcript.result()
-        except BaseException:
-            if transcript.id and not transcript.ended:
-                with suppress(errors.BarchanError):
-                    self.interrupt(transcript.id)
-            raise
+        except errors.BarchanError:
+            if not transcript.outlives():
+                raise
 
     def exec(
         self,
@@ -76,12 +99,14 @@ class Commands:
         on_stderr: OnBytes | None = None,
         output_bytes_max: int = OUTPUT_BYTES_MAX,
         idempotency_key: str | None = None,
+        seal: Seal = False,
     ) -> ExecResult:
         """Runs a command as bytes: `stdin` goes in, both streams come out unchanged.
 
         A text is a shell script, a list is a program. The command survives a broken connection: the
         rest of its output is asked for again. With `idempotency_key` it is run once, however often
-        it is asked for, and then goes on when this call is left early; without, it is ended.
+        it is asked for, and then goes on when this call is left early; without, it is ended. For
+        `seal` see `run`; it goes with no key.
         """
         request = exec_calls.start(
             self._id,
@@ -91,8 +116,14 @@ class Commands:
             timeout_s=timeout_s,
             stdin=stdin is not None,
             key=idempotency_key,
+            seal=seal,
         )
-        transcript = ExecTranscript(output_bytes_max, on_stdout=on_stdout, on_stderr=on_stderr)
+        transcript = ExecTranscript(
+            output_bytes_max,
+            on_stdout=on_stdout,
+            on_stderr=on_stderr,
+            layer=Told(seal is not False),
+        )
         feeder = Feeder(self._transport, self._id, stdin)
         try:
             self._follow(request, transcript, feeder)
@@ -121,6 +152,8 @@ class Commands:
                     # The stream came to an end before the command did.
                     transcript.result()
             except errors.BarchanError as error:
+                if transcript.outlives():
+                    return
                 pause = next(pauses, None)
                 if not transcript.id or not exec_calls.may_pass(error) or pause is None:
                     raise

@@ -11,6 +11,7 @@ from barchan._address import Address
 from barchan._blocking.commands import Commands
 from barchan._blocking.files import Files
 from barchan._blocking.fs import Fs
+from barchan._blocking.layers import Layers
 from barchan._blocking.transport import Transport
 from barchan._calls import lifecycle
 from barchan._forks import Shared
@@ -37,6 +38,7 @@ class Sandbox:
         self.commands = Commands(self._transport, sandbox_id)
         self.files = Files(self._transport, sandbox_id)
         self.fs = Fs(self._transport, sandbox_id)
+        self.layers = Layers(self._transport, sandbox_id, lambda made: Sandbox(made, address))
 
     def __repr__(self) -> str:
         return f"Sandbox({self.id!r}, {str(self.address)!r})"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from barchan._calls.layers import SEAL_S, Seal, Told, wish
 from barchan._calls.lifecycle import when
 from barchan._events import Event
 from barchan._request import SILENCE_S, Answer, Call, Request, json_body
@@ -36,6 +37,7 @@ def run(
     env: Mapping[str, str] | None,
     timeout_s: float | None,
     background: bool,
+    seal: Seal,
 ) -> Request:
     """A shell script, or a program with its arguments. The answer is a stream of events."""
     asked = asked_for(command, cwd=cwd, env=env, timeout_s=timeout_s)
@@ -45,11 +47,18 @@ def run(
     return Request(
         "POST",
         proxy(sandbox_id, "/command"),
-        {**headers, "Accept": "text/event-stream"},
+        {**headers, **wish(seal), "Accept": "text/event-stream"},
         body,
         silence_s=SILENCE_S,
-        total_s=timeout_s + GRACE_S if timeout_s else None,
+        total_s=total(timeout_s, seal),
     )
+
+
+def total(timeout_s: float | None, seal: Seal) -> float | None:
+    """How long all of a command may take, its layer included."""
+    if not timeout_s:
+        return None
+    return timeout_s + GRACE_S + (0 if seal is False else SEAL_S)
 
 
 def asked_for(
@@ -124,6 +133,7 @@ class Transcript:
     background: bool = False
     on_stdout: OnText | None = None
     on_stderr: OnText | None = None
+    layer: Told = field(default_factory=Told)
     id: str = ""
     ended: bool = False
     _pieces: list[tuple[str, str]] = field(default_factory=list)
@@ -142,6 +152,15 @@ class Transcript:
             self._say(event.kind, event.text)
         elif event.kind in ("error", "execution_complete") and not self.ended:
             self.ended, self._end = True, event
+        elif event.kind == "layer":
+            self.layer.layer((event.told or {}).get("layer"))
+        elif event.kind == "layer_error":
+            self.layer.failure(event.told)
+
+    def outlives(self) -> bool:
+        """Whether the command had ended when its stream broke: only its layer is unknown then."""
+        self.layer.forget()
+        return self.ended and self.layer.asked
 
     def _say(self, stream: str, text: str) -> None:
         tell = self.on_stdout if stream == "stdout" else self.on_stderr
@@ -208,6 +227,8 @@ class Transcript:
             duration_ms=round(took_s * 1000)
             if end.execution_time_ms is None
             else end.execution_time_ms,
+            layer=self.layer.sealed,
+            layer_error=self.layer.failed,
         )
 
 

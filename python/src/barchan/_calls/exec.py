@@ -11,7 +11,9 @@ from typing import Any
 from urllib.parse import quote
 
 from barchan import _frames as frames
-from barchan._calls.commands import GRACE_S, OUTPUT_BYTES_MAX, asked_for, proxy
+from barchan._calls import layers
+from barchan._calls.commands import OUTPUT_BYTES_MAX, asked_for, proxy, total
+from barchan._calls.layers import Seal, Told, wish
 from barchan._frames import Frame, FrameDecoder
 from barchan._http1 import Bytes
 from barchan._request import SILENCE_S, Answer, Call, Request, json_body
@@ -34,6 +36,7 @@ def start(
     timeout_s: float | None,
     stdin: bool,
     key: str | None,
+    seal: Seal,
 ) -> Request:
     """Starts a command. The answer is a stream of frames."""
     asked = asked_for(command, cwd=cwd, env=env, timeout_s=timeout_s)
@@ -42,7 +45,8 @@ def start(
     headers, body = json_body(asked)
     if key is not None:
         headers = {**headers, "Idempotency-Key": key}
-    total_s = timeout_s + GRACE_S if timeout_s else None
+    headers = {**headers, **wish(seal)}
+    total_s = total(timeout_s, seal)
     path = proxy(sandbox_id, "/x/exec")
     return Request("POST", path, headers, body, silence_s=SILENCE_S, total_s=total_s)
 
@@ -89,6 +93,7 @@ class ExecTranscript:
     output_bytes_max: int = OUTPUT_BYTES_MAX
     on_stdout: OnBytes | None = None
     on_stderr: OnBytes | None = None
+    layer: Told = field(default_factory=Told)
     id: str = ""
     offset: int = 0
     ended: bool = False
@@ -105,6 +110,12 @@ class ExecTranscript:
     def reconnect(self) -> None:
         """What comes next is another stream; half a frame of the last one is forgotten."""
         self._decoder = FrameDecoder()
+        self.layer.forget()
+
+    def outlives(self) -> bool:
+        """Whether the command had ended when its stream broke: only its layer is unknown then."""
+        self.layer.forget()
+        return self.ended and self.layer.asked
 
     def feed(self, data: bytes) -> None:
         """Takes the next bytes of the stream."""
@@ -112,6 +123,10 @@ class ExecTranscript:
             self._add(frame)
 
     def _add(self, frame: Frame) -> None:
+        if frame.kind == frames.LAYER:
+            self.layer.layer(layers.payload(frame.payload))
+        elif frame.kind == frames.LAYER_ERROR:
+            self.layer.failure(layers.payload(frame.payload))
         if self.ended:
             return
         if frame.kind in (frames.STDOUT, frames.STDERR):
@@ -167,6 +182,8 @@ class ExecTranscript:
             out_of_memory=self._end.get("out_of_memory") is True,
             usage=self._usage,
             duration_ms=round((time.monotonic() - self._begun) * 1000),
+            layer=self.layer.sealed,
+            layer_error=self.layer.failed,
         )
 
 

@@ -1,6 +1,6 @@
 //! Pure. Which headers go through the proxy, and which are its own.
 
-use barchan_wire::header::COMMAND_ID;
+use barchan_wire::header::{COMMAND_ID, SEAL};
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_SECURITY_POLICY, COOKIE, EXPECT, FORWARDED, HOST, LOCATION,
     PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, REFERER, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY,
@@ -73,6 +73,7 @@ pub(super) fn question(headers: &mut HeaderMap, caller: &Caller<'_>, target: &Ta
         headers.remove(name);
     }
     headers.remove(COMMAND_ID);
+    headers.remove(SEAL);
     for name in FORWARDED_BY_US.iter().chain(&FORWARDED_OTHER) {
         headers.remove(*name);
     }

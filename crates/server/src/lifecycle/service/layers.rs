@@ -72,6 +72,15 @@ impl Lifecycle {
         self.traced("sandbox.seal", id, work).await
     }
 
+    /// Whether there is such a sandbox, and its runtime seals.
+    ///
+    /// # Errors
+    /// When it is not so.
+    pub fn may_seal(&self, id: &SandboxId) -> Result<(), LifecycleError> {
+        self.offers_layers()?;
+        self.entry(id).map(drop)
+    }
+
     /// The layers of a sandbox, oldest first.
     ///
     /// # Errors
