@@ -34,7 +34,7 @@ impl World {
         id
     }
 
-    async fn compare(
+    pub(super) async fn compare(
         &self,
         id: &SandboxId,
         (from, to): (u32, u32),
