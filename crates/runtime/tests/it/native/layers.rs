@@ -3,6 +3,7 @@
 mod changes;
 mod deaths;
 mod holders;
+mod hostile;
 mod model;
 
 use std::time::Duration;

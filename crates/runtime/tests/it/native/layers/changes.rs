@@ -34,7 +34,7 @@ impl World {
         id
     }
 
-    pub(super) async fn compare(
+    async fn compare(
         &self,
         id: &SandboxId,
         (from, to): (u32, u32),

@@ -9,6 +9,7 @@ mod agent;
 mod chance;
 mod change;
 mod compare;
+mod kills;
 mod life;
 mod tree;
 
@@ -101,13 +102,13 @@ async fn go_through(mut life: Life<'_>) {
     for _ in 0..life.chance(STEPS) + 3 {
         life.change(10).await;
         match life.chance(20) {
-            0..=8 => life.seal(false).await,
-            9 => life.seal(true).await,
-            10..=12 => life.undo().await,
-            13..=14 => life.fork().await,
-            15 => life.commit().await,
+            0..=8 => life.seal(false).await.unwrap(),
+            9 => life.seal(true).await.unwrap(),
+            10..=12 => life.undo().await.unwrap(),
+            13..=14 => life.fork().await.unwrap(),
+            15 => life.commit().await.unwrap(),
             16 => life.forget().await,
-            17..=18 => life.compare().await,
+            17..=18 => life.compare().await.unwrap(),
             _ => {}
         }
         life.look("after a step").await;
@@ -118,13 +119,13 @@ async fn go_through(mut life: Life<'_>) {
 async fn go_through_many(mut life: Life<'_>) {
     for _ in 0..life.chance(40) + 33 {
         life.change(2).await;
-        life.seal(false).await;
+        life.seal(false).await.unwrap();
         if life.chance(15) == 0 {
-            life.undo().await;
+            life.undo().await.unwrap();
         }
     }
     life.look("with many layers").await;
-    life.compare().await;
-    life.fork().await;
+    life.compare().await.unwrap();
+    life.fork().await.unwrap();
     life.end(LOOKED_AT).await;
 }

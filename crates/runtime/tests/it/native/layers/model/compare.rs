@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use barchan_runtime::Form;
+use barchan_runtime::{CompareOrder, ErrorKind, Form, Runtime, RuntimeError};
 use barchan_wire::id::SandboxId;
 use serde_json::Value;
 
@@ -53,11 +53,23 @@ pub(super) async fn told(
     sandbox: &SandboxId,
     (from, to): (u32, u32),
     tops: &[&[u8]],
-) -> Changes {
-    let text = world
-        .compare(sandbox, (from, to), Form::Lines)
-        .await
-        .unwrap();
+) -> Result<Changes, RuntimeError> {
+    let form = Form::Lines;
+    let order = CompareOrder {
+        sandbox: sandbox.clone(),
+        from,
+        to,
+        form,
+    };
+    let mut comparison = world.native.compare(order).await?;
+    let (mut text, mut is_whole) = (Vec::new(), false);
+    while let Some(piece) = comparison.pieces.recv().await {
+        is_whole = piece.is_empty();
+        text.extend_from_slice(&piece);
+    }
+    if !is_whole {
+        return Err(RuntimeError::new(ErrorKind::LayerFailed, "it broke off"));
+    }
     let lines = text
         .split(|byte| *byte == b'\n')
         .filter(|line| !line.is_empty());
@@ -78,8 +90,8 @@ pub(super) async fn told(
     };
     let told = lines.iter().map(change);
     // What is above and beside is made when a sandbox starts, of a layer or without one.
-    told.filter(|(path, _)| is_within(path.as_bytes(), tops))
-        .collect()
+    let told = told.filter(|(path, _)| is_within(path.as_bytes(), tops));
+    Ok(told.collect())
 }
 
 fn is_within(path: &[u8], tops: &[&[u8]]) -> bool {
@@ -126,7 +138,7 @@ fn differs(old: &Seen, new: &Seen) -> Vec<String> {
         (is_same_kind && is_other, content),
         (old.mode != new.mode, "mode"),
         (old.owner != new.owner, "owner"),
-        (old.attributes != new.attributes, "xattr"),
+        (is_same_kind && old.attributes != new.attributes, "xattr"),
     ];
     let mut found: Vec<_> = parts
         .iter()

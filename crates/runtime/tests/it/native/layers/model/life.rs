@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use barchan_runtime::{
-    ErrorKind, Origin, Plan, Runtime, SealOrder, Sealed, SnapshotOrder, WhenHeld,
+    ErrorKind, Layer, Origin, Plan, Runtime, RuntimeError, SealOrder, Sealed, SnapshotOrder,
+    WhenHeld,
 };
 use barchan_testkit::seed::Seed;
 use barchan_wire::id::{SandboxId, SnapshotId};
@@ -19,6 +20,13 @@ use crate::native::world::World;
 const OWN: &[u8] = b"/model";
 /// Folders of the image, of which each life has one.
 const IMAGES: [&[u8]; 3] = [b"/etc/fonts", b"/etc/ld.so.conf.d", b"/etc/terminfo"];
+
+/// Orders to the agent, to have a file open and no more.
+const HOLD: &str = "hold 2f68656c64";
+const RELEASE: &str = "release -";
+
+/// How a step went that others may break off.
+pub(super) type Done = Result<(), RuntimeError>;
 
 /// What was counted.
 #[derive(Debug, Default, Clone, Copy)]
@@ -136,12 +144,9 @@ impl<'a> Life<'a> {
     }
 
     /// Seals; `is_held`: while the agent has a file open.
-    pub(super) async fn seal(&mut self, is_held: bool) {
+    pub(super) async fn seal(&mut self, is_held: bool) -> Done {
         if is_held {
-            assert_eq!(
-                self.agent.ask(&["hold 2f68656c64".to_owned()]).await,
-                ["ok"]
-            );
+            self.told(HOLD).await;
         }
         let order = SealOrder {
             sandbox: self.now.id.clone(),
@@ -149,50 +154,54 @@ impl<'a> Life<'a> {
             note: String::new(),
             wait: PATIENCE,
         };
-        let layer = match self.world.native.seal(order).await.unwrap() {
-            Sealed::Layer(layer) => layer,
+        let sealed = self.world.native.seal(order).await;
+        if is_held && !is_lost(&sealed) {
+            self.told(RELEASE).await;
+        }
+        match sealed? {
+            Sealed::Layer(layer) => self.sealed(&layer, is_held),
             Sealed::Held(holders) => panic!("{holders:?}"),
-        };
-        assert_eq!(
-            (layer.number, layer.parent),
-            (self.now.last + 1, self.now.at)
-        );
-        (self.now.last, self.now.at) = (layer.number, layer.number);
-        self.now
-            .layers
-            .insert(layer.number, begun_with(self.now.tree.clone()));
+        }
+        Ok(())
+    }
+
+    fn sealed(&mut self, layer: &Layer, is_held: bool) {
+        let (number, now) = (layer.number, &mut self.now);
+        let steps = &mut self.taken.0;
+        steps.push(format!("seal {number}, copied: {}", layer.is_copied));
+        assert_eq!((number, layer.parent), (now.last + 1, now.at));
+        (now.last, now.at) = (number, number);
+        now.layers.insert(number, begun_with(now.tree.clone()));
         match (layer.is_copied, is_held) {
             (false, false) => self.counts.exchanged += 1,
             (true, false) => self.counts.copied += 1,
             (true, true) => self.counts.held += 1,
             (false, true) => panic!("sealed while a file was written to"),
         }
-        let number = layer.number;
-        self.taken
-            .0
-            .push(format!("seal {number}, copied: {}", layer.is_copied));
         if !layer.is_copied {
             self.now.tree.seal();
         }
-        if is_held {
-            assert_eq!(self.agent.ask(&["release -".to_owned()]).await, ["ok"]);
-        }
+    }
+
+    async fn told(&mut self, order: &str) {
+        assert_eq!(self.agent.ask(&[order.to_owned()]).await, ["ok"]);
     }
 
     /// Goes back, or forward, to any layer.
-    pub(super) async fn undo(&mut self) {
+    pub(super) async fn undo(&mut self) -> Done {
         let (layer, tree) = self.any_layer();
         self.taken.0.push(format!("undo {layer}"));
-        self.world.native.undo(&self.now.id, layer).await.unwrap();
+        self.world.native.undo(&self.now.id, layer).await?;
         let (agent, seen) = self.desk.called(&self.now.name).await;
         self.agent = agent;
         (self.now.tree, self.now.at) = (begun_with(tree), layer);
         assert_same(&format!("back at {layer}"), &seen, &self.now.tree.view());
         self.counts.undone += 1;
+        Ok(())
     }
 
     /// Goes on in another sandbox, made of a layer; the one before may end.
-    pub(super) async fn fork(&mut self) {
+    pub(super) async fn fork(&mut self) -> Done {
         let (layer, tree) = self.any_layer();
         let (plan, name) = self.desk.plan("host", &self.tops);
         let from = Some(self.origin(layer));
@@ -202,12 +211,13 @@ impl<'a> Life<'a> {
             tree,
             &format!("made of {layer}"),
         )
-        .await;
+        .await?;
         self.counts.forked += 1;
+        Ok(())
     }
 
     /// Goes on in another sandbox, made of a snapshot of a layer.
-    pub(super) async fn commit(&mut self) {
+    pub(super) async fn commit(&mut self) -> Done {
         let (layer, tree) = self.any_layer();
         let snapshot: SnapshotId = uuid::Uuid::new_v4().to_string().parse().unwrap();
         let order = SnapshotOrder {
@@ -217,20 +227,21 @@ impl<'a> Life<'a> {
             bytes_max: 1 << 30,
             wait: PATIENCE,
         };
-        self.world.native.snapshot(order).await.unwrap();
+        self.world.native.snapshot(order).await?;
         self.snapshots.push(snapshot.clone());
         let (plan, name) = self.desk.plan("", &self.tops);
         let snapshot = Some(snapshot);
         let what = format!("restored from a snapshot of {layer}");
         self.go_on(Plan { snapshot, ..plan }, name, tree, &what)
-            .await;
+            .await?;
         self.counts.committed += 1;
+        Ok(())
     }
 
-    async fn go_on(&mut self, plan: Plan, name: String, tree: Tree, what: &str) {
+    async fn go_on(&mut self, plan: Plan, name: String, tree: Tree, what: &str) -> Done {
         let id = plan.id.clone();
         self.taken.0.push(what.to_owned());
-        self.world.native.create(plan).await.unwrap();
+        self.world.native.create(plan).await?;
         let (agent, seen) = self.desk.called(&name).await;
         let tree = begun_with(tree);
         assert_same(what, &seen, &tree.view());
@@ -238,10 +249,11 @@ impl<'a> Life<'a> {
         let old = std::mem::replace(&mut self.now, new);
         self.agent = agent;
         match self.chance(3) {
-            0 => self.world.native.delete(&old.id).await.unwrap(),
+            0 => self.world.native.delete(&old.id).await?,
             // Without its line the agent ends; its layers are there until it is deleted.
             _ => self.before.push(old),
         }
+        Ok(())
     }
 
     /// Forgets some layers, but for 0.
@@ -263,18 +275,24 @@ impl<'a> Life<'a> {
                 .unwrap_err();
             assert_eq!(refused.kind, ErrorKind::UnknownLayer, "{refused}");
         }
+        self.count().await;
+    }
+
+    /// It has the layers that are known, and no other.
+    pub(super) async fn count(&self) {
         let listed = self.world.native.layers(&self.now.id).await.unwrap();
         let listed = listed.iter().map(|layer| layer.number);
         assert!(listed.eq(self.now.layers.keys().copied().skip(1)));
     }
 
     /// Compares any two layers.
-    pub(super) async fn compare(&mut self) {
+    pub(super) async fn compare(&mut self) -> Done {
         let ((from, old), (to, new)) = (self.any_layer(), self.any_layer());
-        let told = compare::told(self.world, &self.now.id, (from, to), &self.tops).await;
+        let told = compare::told(self.world, &self.now.id, (from, to), &self.tops).await?;
         let expected = compare::changes(&old.view(), &new.view(), &self.tops);
         assert_eq!(told, expected, "from {from} to {to}");
         self.counts.compared += 1;
+        Ok(())
     }
 
     /// All layers, or some of many, are what they were when they were sealed.
@@ -305,7 +323,12 @@ impl<'a> Life<'a> {
         }
     }
 
-    fn any_layer(&mut self) -> (u32, Tree) {
+    /// The one that is at work.
+    pub(super) fn sandbox(&self) -> SandboxId {
+        self.now.id.clone()
+    }
+
+    pub(super) fn any_layer(&mut self) -> (u32, Tree) {
         let at = self.chance(self.now.layers.len() as u64) as usize;
         let (number, tree) = self.now.layers.iter().nth(at).unwrap();
         (*number, tree.clone())
@@ -332,6 +355,12 @@ impl Sandbox {
         let sandbox = self.id.clone();
         Origin { sandbox, layer }
     }
+}
+
+/// Whether the launcher is gone, and the sandbox with it.
+fn is_lost<T>(done: &Result<T, RuntimeError>) -> bool {
+    let kind = done.as_ref().err().map(|error| error.kind);
+    kind.is_some_and(|kind| kind != ErrorKind::LayerFailed)
 }
 
 /// What a sandbox finds that begins with a layer: the same, and all of it below.
