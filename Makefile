@@ -104,6 +104,13 @@ model: debug ## long: 10,000 random lives of sandboxes against the table of stat
 	$(call say,model: 10000 lives)
 	BARCHAN_MODEL_SEQUENCES=10000 cargo test --locked -p barchan-server --test it model -- --nocapture
 
+.PHONY: layers
+layers: debug nextest-tool ## long: 2,000 random histories of layers, 300 kills, the worst trees
+	$(call say,layers: 2000 sequences and 300 kills)
+	BARCHAN_LAYERS_SEQUENCES=2000 BARCHAN_LAYERS_KILLS=300 BARCHAN_LAYERS_ENTRIES=1000000 \
+		BARCHAN_LAYERS_DEPTH=300000 cargo nextest run --locked -p barchan-runtime --profile long \
+		--no-capture native::layers::model:: native::layers::hostile::
+
 .PHONY: openapi
 openapi: debug $(VENV)/ready ## long: requests made up from the API's own description
 	$(call say,openapi: 2000 requests of each operation)

@@ -20,6 +20,12 @@ impl Seed {
         Self(seed)
     }
 
+    /// One by its number.
+    #[must_use]
+    pub const fn of(seed: u64) -> Self {
+        Self(seed)
+    }
+
     /// The next number.
     pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);

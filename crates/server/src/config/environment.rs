@@ -11,11 +11,15 @@ use super::finding::{Finding, Origin};
 use super::reading::{Layer, Leaf, alone, plainly};
 
 /// Variables with our prefix that others than the server read.
-pub(super) const OTHERS: [&str; 11] = [
+pub(super) const OTHERS: [&str; 15] = [
     "BARCHAN_CHAOS_ROUNDS",
     "BARCHAN_COMMAND_ID",
     "BARCHAN_FUZZ_S",
     "BARCHAN_GUESTS_DIR",
+    "BARCHAN_LAYERS_DEPTH",
+    "BARCHAN_LAYERS_ENTRIES",
+    "BARCHAN_LAYERS_KILLS",
+    "BARCHAN_LAYERS_SEQUENCES",
     "BARCHAN_LINE_ENDS",
     "BARCHAN_PROGRAM",
     "BARCHAN_SERVER",

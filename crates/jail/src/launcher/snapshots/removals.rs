@@ -54,9 +54,12 @@ impl Removals {
         self.waiting.is_empty() && is_removed && std::mem::take(&mut self.is_more)
     }
 
-    /// One could not be begun: it is tried again with the next.
-    fn put_back(&mut self) {
+    /// One could not be begun, or its process was killed: it is tried again with the next. Whether
+    /// others wait already.
+    fn put_back(&mut self) -> bool {
+        let is_next = !self.waiting.is_empty();
         self.waiting.extend(self.at_work.take());
+        is_next
     }
 }
 
@@ -91,6 +94,12 @@ impl Launcher {
     }
 
     pub(super) fn removal_ended(&mut self, last: Option<Told>) {
+        if last.is_none() {
+            if self.snapshots.removals.put_back() {
+                self.remove_next();
+            }
+            return;
+        }
         let is_removed = matches!(last, Some(Told::Removed));
         if let Some(Told::Failed(words)) = last {
             self.note_failure(&format!("remove a snapshot: {words}"));
@@ -146,7 +155,7 @@ mod tests {
         };
         removals.add("a".to_owned());
         removals.next();
-        removals.put_back();
+        assert!(!removals.put_back(), "none but that waits");
         assert!(removals.has("a"));
         removals.next();
         assert!(!removals.ended(false));

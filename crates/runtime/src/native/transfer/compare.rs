@@ -98,6 +98,10 @@ fn pass_pieces(
                 let outcome = connection.outcome()?;
                 return Err(super::failed_of(outcome, ErrorKind::LayerFailed));
             }
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                let words = "the process that compares layers ended before it was done: try again";
+                return Err(RuntimeError::new(ErrorKind::LayerFailed, words));
+            }
             got => got.map_err(|error| internal(&format!("a comparison broke off: {error}")))?,
         };
         if let Some(begun) = begun.take()

@@ -3,6 +3,8 @@
 mod changes;
 mod deaths;
 mod holders;
+mod hostile;
+mod model;
 
 use std::time::Duration;
 
@@ -17,6 +19,12 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Whether this host can seal layers at all: as root, of a version 2 hierarchy.
 fn is_able(world: &World) -> bool {
     world.native.capabilities().layers
+}
+
+/// What a variable says how much of something is tried, or this.
+fn setting(variable: &str, usual: u64) -> u64 {
+    let asked = std::env::var_os(variable);
+    asked.map_or(usual, |text| text.to_str().unwrap().parse().unwrap())
 }
 
 impl World {

@@ -109,7 +109,7 @@ impl World {
     }
 
     /// Waits until nothing but this lies on the shelf.
-    async fn until_shelved(&self, expected: &[&SnapshotId]) {
+    pub(super) async fn until_shelved(&self, expected: &[&SnapshotId]) {
         let mut expected: Vec<_> = expected.iter().map(|id| id.to_string()).collect();
         expected.sort();
         let deadline = tokio::time::Instant::now() + PATIENCE;

@@ -1,8 +1,9 @@
 //! Who seals is killed at any moment: the sandbox goes on, with its files as they were or sealed.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use barchan_runtime::{EndReason, ErrorKind, Limits, Phase, Runtime, SealOrder, Sealed, WhenHeld};
@@ -15,38 +16,47 @@ use crate::native::world::{World, plan};
 /// How many layers are tried to be sealed.
 const ROUNDS: u32 = 120;
 
-/// Kills processes of this name among a process's children, each after another time, until it is
-/// told to stop. How many it killed.
-fn hunt(parent: i32, name: &str, is_over: &AtomicBool) -> u32 {
-    let mut killed = 0;
+/// Kills processes of these names among a process's children, each after another time, until it is
+/// told to stop. How many it killed of each.
+pub(super) fn hunt(
+    parent: i32,
+    names: &[&'static str],
+    is_over: &AtomicBool,
+    killed: &AtomicU32,
+) -> BTreeMap<&'static str, u32> {
+    let mut counts = BTreeMap::new();
     let children = format!("/proc/{parent}/task/{parent}/children");
     let (mut last, mut seen) = (0, 0);
+    let name_of = |pid: i32| {
+        let comm = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        names.iter().copied().find(|name| comm.trim_end() == *name)
+    };
     while !is_over.load(Ordering::Relaxed) {
         let all = fs::read_to_string(&children).unwrap_or_default();
         for pid in all.split_whitespace().filter_map(|pid| pid.parse().ok()) {
-            let comm = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-            if comm.trim_end() != name || pid == last {
+            let Some(name) = name_of(pid).filter(|_| pid != last) else {
                 continue;
-            }
+            };
             last = pid;
             seen += 1;
             if seen % 3 == 0 {
                 // Some must come to an end.
                 continue;
             }
-            killed += 1;
-            let wait = Duration::from_micros(u64::from(killed * 97 % 4000));
-            std::thread::sleep(wait);
+            let already = killed.load(Ordering::Relaxed);
+            std::thread::sleep(Duration::from_micros(u64::from((already + 1) * 97 % 4000)));
             // In the moment in which it leads another process by its registers, that dies with it.
-            let comm = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-            if comm.trim_end() != name {
+            if name_of(pid) != Some(name) {
                 continue;
             }
             // It may have come to its end before.
-            let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL);
+            if kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).is_ok() {
+                *counts.entry(name).or_default() += 1;
+                killed.fetch_add(1, Ordering::Relaxed);
+            }
         }
     }
-    killed
+    counts
 }
 
 /// What became of a sandbox whose sealers were killed.
@@ -130,7 +140,8 @@ async fn a_killed_sealer_leaves_the_old_state_or_the_new_one() {
     let launcher = i32::try_from(world.native.launcher_pid()).unwrap();
     let hunter = {
         let is_over = Arc::clone(&is_over);
-        std::thread::spawn(move || hunt(launcher, "barchan-seal", &is_over))
+        let names = &["barchan-seal"];
+        std::thread::spawn(move || hunt(launcher, names, &is_over, &AtomicU32::new(0)))
     };
     let mut told = Told::default();
     while told.sealed + told.broken_off < ROUNDS {
@@ -138,7 +149,7 @@ async fn a_killed_sealer_leaves_the_old_state_or_the_new_one() {
         assert!(told.taken_along < 8, "{told:?}");
     }
     is_over.store(true, Ordering::Relaxed);
-    let killed = hunter.join().unwrap();
+    let killed: u32 = hunter.join().unwrap().into_values().sum();
     assert!(
         told.sealed > 9 && told.broken_off > 9 && killed > 9,
         "{told:?} {killed}"
