@@ -12,7 +12,6 @@ use clap::{Args as Flags, Parser, Subcommand};
 
 use crate::parse;
 pub(crate) use access::{Audit, Key, NewKey as NewKeyFlags, Tenant, Terms};
-
 pub(crate) use exec::Exec;
 pub(crate) use layers::{Export, Layers, Source};
 pub(crate) use snapshot::Snapshot;
