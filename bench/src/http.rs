@@ -98,6 +98,12 @@ impl Connection {
         }
     }
 
+    /// Sends a header with every request from now on.
+    pub(crate) fn always(mut self, name: &str, value: &str) -> Self {
+        self.headers.push_str(&format!("{name}: {value}\r\n"));
+        self
+    }
+
     /// Asks and takes the whole answer.
     pub(crate) fn call(
         &mut self,

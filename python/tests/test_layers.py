@@ -182,6 +182,40 @@ def test_layers_are_gone_back_to_forked_and_forgotten(drive: Make) -> None:
     ]
 
 
+CHANGED = {
+    "path": "/a", "change": "changed", "differs": ["content", "mode"], "diff": "--- a/a\n",
+    "diffCut": "diff", "old": {"mode": 644}, "new": {"mode": 755},
+}  # fmt: skip
+REMOVED = {"path": "/b", "change": "deleted", "binary": True}
+SUMMARY = {"summary": {"added": 0, "changed": 1, "deleted": 1, "cut": "time"}}
+
+
+def lines(*found: object) -> bytes:
+    return answer(200, "".join(f"{json.dumps(line)}\n" for line in found).encode())
+
+
+def test_what_differs_between_layers_is_told(drive: Make) -> None:
+    with FakeServer(lambda _: [lines(CHANGED, REMOVED, SUMMARY)]) as server:
+        driver = drive(server.address)
+        found = driver.layers("s", "diff", 1, 3)
+        driver.layers("s", "diff")
+    assert [one.path for one in server.seen] == ["/x/layers/s/diff?from=1&to=3", "/x/layers/s/diff"]
+    changed, removed = found.changes
+    assert (changed.path, changed.change, changed.differs) == ("/a", "changed", ("content", "mode"))
+    assert (changed.diff, changed.diff_cut, changed.binary) == ("--- a/a\n", "diff", False)
+    assert (changed.old, changed.new) == ({"mode": 644}, {"mode": 755})
+    assert (removed.path, removed.change, removed.diff, removed.binary) == (
+        "/b", "deleted", None, True,
+    )  # fmt: skip
+    assert found.cut == "time"
+
+
+@pytest.mark.parametrize("reply", [lines(CHANGED), lines(), answer(200, b"{}\nno json\n")])
+def test_a_diff_that_is_not_whole_is_none(drive: Make, reply: bytes) -> None:
+    with FakeServer(lambda _: [reply]) as server, pytest.raises(ProtocolError):
+        drive(server.address).layers("s", "diff")
+
+
 @pytest.mark.parametrize(
     ("reply", "error"),
     [

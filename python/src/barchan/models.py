@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,33 @@ class Layer:
     still_ms: float = 0.0
     size_bytes: int = 0
     entries: int = 0
+
+
+@dataclass(frozen=True)
+class LayerChange:
+    """A path that is not the same in two layers.
+
+    `change` is added, changed or deleted, `differs` in what of type, content, target, mode, owner
+    and xattr. `diff` has the lines of a text that differ, `diff_cut` why not all of them. `old` and
+    `new` say what the path was and is, as the server tells it.
+    """
+
+    path: str
+    change: str
+    differs: tuple[str, ...] = ()
+    diff: str | None = None
+    diff_cut: str | None = None
+    binary: bool = False
+    old: Mapping[str, Any] | None = None
+    new: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class LayerDiff:
+    """What differs between two layers; `cut` says which limit kept the rest from being told."""
+
+    changes: list[LayerChange]
+    cut: str | None = None
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,10 @@ def test_commands_are_sealed_and_gone_back_to(box: Sandbox) -> None:
     assert (second.layer.number, second.layer.parent, second.layer.label) == (2, 1, "zwei: ü")
     assert box.commands.run("rm /file").layer is None
     assert box.layers.list() == [first.layer, second.layer]
+    (changed,) = box.layers.diff().changes
+    assert (changed.path, changed.change, changed.differs) == ("/file", "changed", ("content",))
+    assert changed.diff is not None
+    assert "-one\n+two" in changed.diff
     assert box.layers.undo(1).id == box.id
     assert box.commands.run("cat /file").output == "one\n"
     forks = box.layers.fork(2, count=2, lifetime_s=60)

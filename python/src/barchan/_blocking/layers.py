@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from barchan._blocking.transport import Transport
 from barchan._calls import layers as calls
 from barchan._calls.layers import WhenBusy
-from barchan.models import Layer, SandboxInfo
+from barchan.models import Layer, LayerDiff, SandboxInfo
 
 if TYPE_CHECKING:
     from barchan._blocking.sandbox import Sandbox
@@ -53,6 +53,13 @@ class Layers:
         """
         call = calls.fork(self._id, number, count, lifetime_s, metadata)
         return [self._attach(made.id) for made in self._transport.call(call)]
+
+    def diff(self, start: int | None = None, end: int | None = None) -> LayerDiff:
+        """What differs between two of its layers; 0 is how it was made.
+
+        Without `end` it is the last layer, without `start` the one that `end` stands on.
+        """
+        return self._transport.call(calls.diff(self._id, start, end))
 
     def forget(self, number: int) -> None:
         """Forgets a layer; what was made of it stays."""

@@ -6,12 +6,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from barchan._calls.lifecycle import info, when
 from barchan._request import Answer, Call, Request, json_body
 from barchan.errors import ProtocolError
-from barchan.models import Layer, LayerFailure, SandboxInfo
+from barchan.models import Layer, LayerChange, LayerDiff, LayerFailure, SandboxInfo
 
 # Files in use are copied, which takes as long as there is to copy.
 SEAL_S = 600.0
@@ -107,6 +107,36 @@ def layers(sandbox_id: str) -> Call[list[Layer]]:
     """The layers of a sandbox, oldest first."""
     request = Request("GET", _path(sandbox_id))
     return Call(request, lambda answer: [read_layer(found) for found in _items(answer, "layers")])
+
+
+def diff(sandbox_id: str, start: int | None, end: int | None) -> Call[LayerDiff]:
+    """What differs between two layers."""
+    given = {"from": start, "to": end}
+    query = urlencode({name: number for name, number in given.items() if number is not None})
+    path = _path(sandbox_id, f"/diff?{query}" if query else "/diff")
+    return Call(Request("GET", path, answer_s=SEAL_S), _read_diff)
+
+
+def _read_diff(answer: Answer) -> LayerDiff:
+    found = [payload(line) for line in answer.content.splitlines() if line]
+    lines = [line for line in found if isinstance(line, dict)]
+    if not lines or "summary" not in lines[-1] or len(lines) != len(found):
+        raise ProtocolError("a diff without its last line")
+    cut = lines[-1]["summary"].get("cut")
+    return LayerDiff([_change(line) for line in lines[:-1]], cut)
+
+
+def _change(line: Mapping[str, Any]) -> LayerChange:
+    return LayerChange(
+        path=str(line.get("path")),
+        change=str(line.get("change")),
+        differs=tuple(line.get("differs") or ()),
+        diff=line.get("diff"),
+        diff_cut=line.get("diffCut"),
+        binary=line.get("binary") is True,
+        old=line.get("old"),
+        new=line.get("new"),
+    )
 
 
 def undo(sandbox_id: str, number: int, when_busy: WhenBusy) -> Call[SandboxInfo]:
