@@ -251,6 +251,7 @@ impl Api {
             Operation::ImportSnapshot => self.import_snapshot(request, &identity).await,
             Operation::SealLayer => self.seal_layer(place, request).await,
             Operation::ListLayers => self.list_layers(place).await,
+            Operation::InspectLayer => self.inspect_layer(place).await,
             Operation::ForgetLayer => self.forget_layer(place).await,
             Operation::CompareLayers => self.compare_layers(place, &request).await,
             Operation::CommitLayer => self.commit_layer(place, request, &identity).await,

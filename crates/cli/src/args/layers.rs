@@ -29,6 +29,13 @@ pub(crate) enum Layers {
         /// Sandbox, by id or the beginning of one
         sandbox: String,
     },
+    /// Show a layer with its digest, as JSON
+    Inspect {
+        /// Sandbox, by id or the beginning of one
+        sandbox: String,
+        /// Layer, by its number
+        layer: u32,
+    },
     /// Show what differs between two layers; without TO, between a layer and how the sandbox is now
     Diff {
         /// Print the lines that differ, as `patch -p1` and `git apply` take them

@@ -40,6 +40,10 @@ pub(super) async fn run(global: &Global, flags: Layers, output: &Output) -> Resu
             };
             return diff::run(&client, &id, (from, to), form, output).await;
         }
+        Layers::Inspect { sandbox, layer } => {
+            let id = server::find(&client, &sandbox).await?;
+            output.json(&client.layer(&id, layer).await?)?;
+        }
         Layers::Rm { sandbox, layers } => return remove(&client, &sandbox, &layers, output).await,
         flags => change(&client, flags, output).await?,
     }
@@ -110,7 +114,11 @@ async fn change(client: &Client, flags: Layers, output: &Output) -> Result<()> {
             }
         }
         // Sent on their way already.
-        Layers::List { .. } | Layers::Diff { .. } | Layers::Export(_) | Layers::Rm { .. } => {}
+        Layers::List { .. }
+        | Layers::Inspect { .. }
+        | Layers::Diff { .. }
+        | Layers::Export(_)
+        | Layers::Rm { .. } => {}
     }
     Ok(())
 }

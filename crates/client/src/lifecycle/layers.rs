@@ -39,6 +39,18 @@ impl Client {
         Ok(list.items)
     }
 
+    /// A layer, with its digest.
+    ///
+    /// # Errors
+    /// When there is no such sandbox or layer, or not all of it can be read.
+    pub async fn layer(&self, id: &SandboxId, layer: u32) -> Result<Layer, ClientError> {
+        let path = format!("/x/layers/{id}/kept/{layer}");
+        let http = self.patient();
+        let request = http.request(Method::GET, &path).body(empty())?;
+        let answer = http.send(request).await?;
+        http.read_json(answer).await
+    }
+
     /// Forgets a layer.
     ///
     /// # Errors

@@ -32,6 +32,7 @@ impl Api {
             Operation::Report
             | Operation::SealLayer
             | Operation::ListLayers
+            | Operation::InspectLayer
             | Operation::ForgetLayer
             | Operation::CompareLayers
             | Operation::Undo

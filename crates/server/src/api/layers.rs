@@ -36,14 +36,17 @@ impl Api {
         Ok(reply::json(200, &LayerList { items }))
     }
 
+    pub(super) async fn inspect_layer(&self, place: &Place) -> Answer {
+        let id = sandboxes::id(place)?;
+        self.lifecycle.get(&id)?;
+        let layer = self.lifecycle.layer(&id, number(place)?).await?;
+        Ok(reply::json(200, &layer))
+    }
+
     pub(super) async fn forget_layer(&self, place: &Place) -> Answer {
         let id = sandboxes::id(place)?;
         self.lifecycle.get(&id)?;
-        let number = place.port.parse().map_err(|_| {
-            let words = format!("{:?} is no number of a layer", place.port);
-            LifecycleError::from(LayerError::NotFound(words))
-        })?;
-        self.lifecycle.forget_layer(&id, number).await?;
+        self.lifecycle.forget_layer(&id, number(place)?).await?;
         Ok(reply::empty(204))
     }
 
@@ -119,4 +122,12 @@ impl Api {
             .collect();
         Ok(reply::json(201, &Forked { layer, items }))
     }
+}
+
+/// The number in the path.
+fn number(place: &Place) -> Result<u32, LifecycleError> {
+    place.port.parse().map_err(|_| {
+        let words = format!("{:?} is no number of a layer", place.port);
+        LayerError::NotFound(words).into()
+    })
 }

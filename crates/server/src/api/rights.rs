@@ -88,6 +88,7 @@ impl Operation {
             Self::ImportSnapshot => ("snapshot.import", Key, true, None),
             Self::SealLayer => ("layer.seal", Key, true, Sandbox),
             Self::ListLayers => ("layer.list", Key, false, Sandbox),
+            Self::InspectLayer => ("layer.get", Key, false, Sandbox),
             Self::ForgetLayer => ("layer.forget", Key, true, Sandbox),
             Self::CompareLayers => ("layer.compare", Key, false, Sandbox),
             Self::CommitLayer => ("layer.commit", Key, true, Sandbox),

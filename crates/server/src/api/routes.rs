@@ -72,6 +72,7 @@ pub(super) enum Operation {
     /// What a sandbox has written, as a layer that nobody changes any more.
     SealLayer,
     ListLayers,
+    InspectLayer,
     ForgetLayer,
     CompareLayers,
     CommitLayer,

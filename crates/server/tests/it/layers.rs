@@ -45,6 +45,16 @@ async fn layers_are_sealed_listed_and_forgotten() {
         (&second["number"], &second["parent"], second.get("label")),
         (&json!(2), &json!(1), None)
     );
+    let one = world
+        .layer("GET", &format!("{id}/kept/2"), &Value::Null)
+        .await;
+    // What there is of a sandbox without files: an archive of nothing.
+    let empty = "sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef";
+    assert_eq!((one.status, &one.json()["digest"]), (200, &json!(empty)));
+    assert_eq!(
+        (&one.json()["number"], second.get("digest")),
+        (&json!(2), None)
+    );
     let gone = world
         .layer("DELETE", &format!("{id}/kept/1"), &Value::Null)
         .await;

@@ -249,6 +249,7 @@ const fn further(operation: Operation) -> Described {
             Json("LayerList"),
         )
         .refusals(VERBS),
+        Op::InspectLayer => new("A layer with its digest.", 200, Json("Layer")).refusals(VERBS),
         Op::ForgetLayer => new("Forgets a layer.", 204, Nothing).refusals(VERBS),
         Op::CompareLayers => new(
             "What differs between two layers.",

@@ -8,7 +8,7 @@ use super::{Missing, Mount, Operation};
 /// stands for any text but nothing.
 pub(super) type Route = (Method, Mount, &'static str, Operation);
 
-pub(super) static ROUTES: [Route; 58] = {
+pub(super) static ROUTES: [Route; 59] = {
     use Missing::{NetworkPolicy, Templates};
     use Mount::{Both, Root, V1};
     use Operation as Op;
@@ -82,6 +82,7 @@ pub(super) static ROUTES: [Route; 58] = {
         (POST, Root, "x/snapshots/import", Op::ImportSnapshot),
         (POST, Root, "x/layers/*", Op::SealLayer),
         (GET, Root, "x/layers/*", Op::ListLayers),
+        (GET, Root, "x/layers/*/kept/*", Op::InspectLayer),
         (DELETE, Root, "x/layers/*/kept/*", Op::ForgetLayer),
         (GET, Root, "x/layers/*/diff", Op::CompareLayers),
         (POST, Root, "x/layers/*/commit", Op::CommitLayer),

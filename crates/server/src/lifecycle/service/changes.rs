@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use barchan_runtime::{CompareOrder, Comparison, Form, Layer};
+use barchan_runtime::{CompareOrder, Comparison, ErrorKind, Form, Layer, RuntimeError};
 use barchan_wire::id::SandboxId;
+use barchan_wire::lifecycle::Layer as Told;
 use barchan_wire::lifecycle::layers::{Commit, SealLayer};
+use sha2::{Digest as _, Sha256};
 
 use super::Lifecycle;
-use super::layers::{by, has_layers};
+use super::layers::{by, has_layers, noted};
 use crate::lifecycle::error::LifecycleError;
 use crate::lifecycle::layer::LayerError;
 use crate::lifecycle::snapshot::SnapshotRecord;
@@ -44,6 +46,39 @@ impl Lifecycle {
         };
         let compared = self.0.runtime.compare(order).await;
         compared.map_err(|source| by(id, source))
+    }
+
+    /// A layer with its digest.
+    ///
+    /// # Errors
+    /// When there is no such sandbox or layer, or the runtime cannot tell all that is in it.
+    pub async fn layer(&self, id: &SandboxId, number: u32) -> Result<Told, LifecycleError> {
+        self.offers_layers()?;
+        has_layers(&*self.get(id)?)?;
+        let all = self.0.runtime.layers(id).await;
+        let all = all.map_err(|source| by(id, source))?;
+        let found = all.iter().find(|layer| layer.number == number);
+        let mut told = found
+            .and_then(noted)
+            .ok_or_else(|| LayerError::NotFound(format!("sandbox {id} has no layer {number}")))?;
+        let order = CompareOrder {
+            sandbox: id.clone(),
+            from: 0,
+            to: number,
+            form: Form::Tar,
+        };
+        let compared = self.0.runtime.compare(order).await;
+        let mut pieces = compared.map_err(|source| by(id, source))?.pieces;
+        let mut digest = Sha256::new();
+        while let Some(piece) = pieces.recv().await {
+            if piece.is_empty() {
+                told.digest = Some(format!("sha256:{}", hex::encode(digest.finalize())));
+                return Ok(told);
+            }
+            digest.update(&piece);
+        }
+        let words = format!("layer {number} of sandbox {id} cannot be read to its end");
+        Err(LayerError::Runtime(RuntimeError::new(ErrorKind::LayerFailed, words)).into())
     }
 
     /// Begins to make a snapshot of a layer, of one that is sealed now if none is named.

@@ -279,7 +279,7 @@ pub(super) fn by(id: &SandboxId, source: RuntimeError) -> LifecycleError {
 }
 
 /// A layer as callers see it, unless somebody else sealed it.
-fn noted(layer: &Layer) -> Option<Told> {
+pub(super) fn noted(layer: &Layer) -> Option<Told> {
     let note = serde_json::from_str(&layer.note).ok()?;
     Some(told(layer, note))
 }
@@ -294,5 +294,6 @@ fn told(layer: &Layer, note: Note) -> Told {
         still_ms: layer.still.as_secs_f64() * 1000.0,
         size_bytes: layer.bytes,
         entries: layer.entries,
+        digest: None,
     }
 }

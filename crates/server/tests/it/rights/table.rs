@@ -153,7 +153,7 @@ fn for_images() -> [Row<&'static str>; 2] {
     ]
 }
 
-fn for_layers() -> [Row<&'static str>; 7] {
+fn for_layers() -> [Row<&'static str>; 8] {
     let none = Value::Null;
     let back = json!({"layer": 0});
     [
@@ -168,6 +168,12 @@ fn for_layers() -> [Row<&'static str>; 7] {
             Sandbox,
             none.clone(),
             ["200", GONE, "200"],
+        ),
+        (
+            "GET /x/layers/*/kept/*",
+            Sandbox,
+            none.clone(),
+            [NO_LAYER, GONE, NO_LAYER],
         ),
         (
             "DELETE /x/layers/*/kept/*",
