@@ -233,7 +233,7 @@ async fn very_many_files_are_sealed_and_compared_as_far_as_may_be() {
     let layer = world.sealed(&id).await.unwrap();
     assert!(!layer.is_copied && layer.entries >= entries, "{layer:?}");
     // However much there is, the sandbox stands still for the exchange alone.
-    assert!(layer.still < Duration::from_secs(5), "{layer:?}");
+    assert!(layer.still < Duration::from_secs(2), "{layer:?}");
     let summary = world.summary(&id, 0, layer.number).await;
     println!("{summary}, still {:?}", layer.still);
     let found = summary["added"].as_u64().unwrap();
