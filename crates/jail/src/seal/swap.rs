@@ -149,8 +149,8 @@ fn set_read_only(root: &OwnedFd, is_read_only: bool) -> io::Result<()> {
 }
 
 /// Has the kernel forget the names that nobody uses. It does so whenever a file system is
-/// reconfigured, which takes seconds for a million of them: better now, while the sandbox runs, than
-/// when it stands still for [`swap`].
+/// reconfigured, which takes seconds for a million of them: better now, while the sandbox runs,
+/// than when it stands still for [`swap`].
 pub(super) fn forget_names(init: &Init) -> io::Result<()> {
     let flags = FsPickFlags::FSPICK_EMPTY_PATH | FsPickFlags::FSPICK_CLOEXEC;
     let context = rustix::mount::fspick(init.open_root()?, "", flags)?;
