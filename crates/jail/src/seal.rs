@@ -139,6 +139,8 @@ fn seal(order: &Order, given: &Given<'_>, channel: &OwnedFd) -> io::Result<Told>
             }
         };
     }
+    // If it cannot be done now, it takes its time when the sandbox stands still.
+    let _ = swap::forget_names(&init);
     let stand = Stand::order(channel, Some(given.events))?;
     let Users { held, movers } = look()?;
     let ready = held.is_empty().then(|| Movers::prepare(&movers));

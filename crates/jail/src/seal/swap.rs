@@ -148,6 +148,15 @@ fn set_read_only(root: &OwnedFd, is_read_only: bool) -> io::Result<()> {
     sys::set_mount_read_only(root.as_fd(), is_read_only)
 }
 
+/// Has the kernel forget the names that nobody uses. It does so whenever a file system is
+/// reconfigured, which takes seconds for a million of them: better now, while the sandbox runs,
+/// than when it stands still for [`swap`].
+pub(super) fn forget_names(init: &Init) -> io::Result<()> {
+    let flags = FsPickFlags::FSPICK_EMPTY_PATH | FsPickFlags::FSPICK_CLOEXEC;
+    let context = rustix::mount::fspick(init.open_root()?, "", flags)?;
+    Ok(rustix::mount::fsconfig_reconfigure(context.as_fd())?)
+}
+
 /// Gives the new root, which hangs on the old one, the place of that.
 fn take_over(init: &Init, old: &OwnedFd, new: &OwnedFd) -> io::Result<()> {
     let (old_id, new_id) = (mount_id(old)?, mount_id(new)?);

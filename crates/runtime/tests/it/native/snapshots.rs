@@ -100,7 +100,7 @@ impl World {
     }
 
     /// What lies on the shelf.
-    fn shelved(&self) -> Vec<String> {
+    pub(super) fn shelved(&self) -> Vec<String> {
         let entries = fs::read_dir(self.shelf()).into_iter().flatten().flatten();
         let names = entries.map(|entry| entry.file_name().into_string().unwrap());
         let mut names: Vec<_> = names.collect();

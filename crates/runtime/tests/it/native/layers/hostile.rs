@@ -5,9 +5,10 @@
 use std::time::Duration;
 
 use barchan_runtime::{
-    CompareOrder, ErrorKind, Form, Layer, Limits, Runtime, RuntimeError, SealOrder, Sealed,
+    CompareOrder, ErrorKind, Form, Layer, Limits, Phase, Runtime, RuntimeError, SealOrder, Sealed,
     SnapshotOrder, WhenHeld,
 };
+use barchan_testkit::leftovers;
 use barchan_wire::id::SandboxId;
 use serde_json::Value;
 use tokio::time::timeout;
@@ -16,7 +17,11 @@ use super::{is_able, setting};
 use crate::native::world::{World, plan};
 
 /// Files of the large tree when nobody says how many.
-const ENTRIES: u64 = 30_000;
+const ENTRIES: u64 = 10_000;
+/// Folders when nobody says how many.
+const DEPTH: u64 = 5_000;
+/// The disk that each file takes: ext4 makes room for one in 16 KiB.
+const FILE_BYTES: u64 = 24 << 10;
 /// Longest time for one answer about a hostile tree; `make layers` has the largest ones.
 const WAIT: Duration = Duration::from_secs(300);
 
@@ -87,10 +92,10 @@ time.sleep(100000)
 ";
 
 impl World {
-    async fn hostile(&self, script: &str) -> SandboxId {
+    async fn hostile(&self, script: &str, files: u64) -> SandboxId {
         let script = format!("{script}{STAYS}");
         let limits = Limits {
-            disk_bytes: Some(4 << 30),
+            disk_bytes: Some((1 << 30).max(files * FILE_BYTES)),
             ..Limits::default()
         };
         let plan = plan("host", &["/usr/bin/python3", "-IBSc", &script], limits);
@@ -98,6 +103,10 @@ impl World {
         self.native.create(plan).await.unwrap();
         let ready = async {
             while !self.native.logs(&id).await.unwrap().ends_with(b"ready\n") {
+                let seen = self.native.observe(&id).await.unwrap().unwrap();
+                let log = self.native.logs(&id).await.unwrap();
+                let log = String::from_utf8_lossy(&log);
+                assert_eq!(seen.phase, Phase::Running, "{log}");
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
@@ -155,6 +164,20 @@ impl World {
         last["summary"].clone()
     }
 
+    /// Everything goes, though the kernel takes its time to let go of so much.
+    async fn ends(self, id: &SandboxId, layer: u32) {
+        let native = &self.native;
+        native.forget_layers(id, &[layer]).await.unwrap();
+        native.delete(id).await.unwrap();
+        native.close().await.unwrap();
+        let vanished = async {
+            while !leftovers::of(self.state.path()).is_empty() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        timeout(WAIT, vanished).await.expect("it is taken down");
+    }
+
     /// Makes a snapshot of a layer, or is told why not; it is there, or nothing is.
     async fn committed(&self, sandbox: &SandboxId, layer: u32) -> Result<(), RuntimeError> {
         let order = SnapshotOrder {
@@ -168,7 +191,12 @@ impl World {
         let done = timeout(WAIT, self.native.snapshot(order)).await;
         let done = done.expect("an answer in time").map(|_| ());
         self.native.delete_snapshot(&snapshot).await.unwrap();
-        self.until_shelved(&[]).await;
+        let removed = async {
+            while !self.shelved().is_empty() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        timeout(WAIT, removed).await.expect("nothing of it stays");
         done
     }
 }
@@ -181,7 +209,7 @@ async fn folders_that_are_too_deep_are_cut_or_refused() {
     }
     let depth = setting("BARCHAN_LAYERS_DEPTH", DEPTH);
     let id = world
-        .hostile(&DEEP.replace("DEPTH", &depth.to_string()))
+        .hostile(&DEEP.replace("DEPTH", &depth.to_string()), depth)
         .await;
     let layer = world.sealed(&id).await.unwrap();
     assert!(!layer.is_copied && layer.entries >= depth, "{layer:?}");
@@ -195,16 +223,8 @@ async fn folders_that_are_too_deep_are_cut_or_refused() {
     assert_eq!(refused.kind, ErrorKind::SnapshotFailed);
     assert!(refused.message.contains("1024 folders deep"), "{refused}");
     world.native.undo(&id, 0).await.unwrap();
-    world
-        .native
-        .forget_layers(&id, &[layer.number])
-        .await
-        .unwrap();
-    world.native.delete(&id).await.unwrap();
+    world.ends(&id, layer.number).await;
 }
-
-/// Folders when nobody says how many.
-const DEPTH: u64 = 20_000;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn very_many_files_are_sealed_and_compared_as_far_as_may_be() {
@@ -214,11 +234,11 @@ async fn very_many_files_are_sealed_and_compared_as_far_as_may_be() {
     }
     let entries = setting("BARCHAN_LAYERS_ENTRIES", ENTRIES);
     let script = MANY.replace("ENTRIES", &entries.to_string());
-    let id = world.hostile(&script).await;
+    let id = world.hostile(&script, entries).await;
     let layer = world.sealed(&id).await.unwrap();
     assert!(!layer.is_copied && layer.entries >= entries, "{layer:?}");
     // However much there is, the sandbox stands still for the exchange alone.
-    assert!(layer.still < Duration::from_secs(5), "{layer:?}");
+    assert!(layer.still < Duration::from_secs(2), "{layer:?}");
     let summary = world.summary(&id, 0, layer.number).await;
     println!("{summary}, still {:?}", layer.still);
     let found = summary["added"].as_u64().unwrap();
@@ -226,12 +246,7 @@ async fn very_many_files_are_sealed_and_compared_as_far_as_may_be() {
     let done = world.committed(&id, layer.number).await;
     println!("{done:?}");
     world.native.undo(&id, 0).await.unwrap();
-    world
-        .native
-        .forget_layers(&id, &[layer.number])
-        .await
-        .unwrap();
-    world.native.delete(&id).await.unwrap();
+    world.ends(&id, layer.number).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -240,7 +255,7 @@ async fn odd_names_come_through_whatever_is_done_with_a_layer() {
     if !is_able(&world) {
         return;
     }
-    let id = world.hostile(ODD).await;
+    let id = world.hostile(ODD, 0).await;
     let layer = world.sealed(&id).await.unwrap();
     let (told, is_whole) = world.lines(&id, 0, layer.number, Form::Lines).await;
     let told = String::from_utf8(told).unwrap();

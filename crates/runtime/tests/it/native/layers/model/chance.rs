@@ -170,7 +170,7 @@ fn removal(seed: &mut Seed, tree: &Tree, places: &[Place]) -> Option<(Vec<u8>, W
     Some((place.path.clone(), what))
 }
 
-/// To a free name, or over something that gives way: a file over a file, a folder over an empty one.
+/// To a free name, or over what gives way: a file over a file, a folder over an empty one.
 fn moving(seed: &mut Seed, tree: &Tree, places: &[Place]) -> Option<(Vec<u8>, What)> {
     let old = pick(seed, places.iter().filter(|place| place.depth > 0))?;
     let is_folder = matches!(tree.node(old.id).kind, Kind::Folder(_));
