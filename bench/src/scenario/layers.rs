@@ -68,7 +68,7 @@ fn much(connection: &mut Connection) -> Result<Vec<Samples>> {
                 whole.add(Ok(ms));
                 still.add(layer["stillMs"].as_f64().ok_or_else(|| layer.to_string()));
             }
-            Err(error) => whole.add(told(error)),
+            Err(error) => whole.add(told(&error)),
         }
         api::delete(connection, &id)?;
     }
@@ -81,7 +81,9 @@ fn steps(connection: &mut Connection, id: &str) -> Result<Vec<Samples>> {
     let mut last = ms("layer_last", "seal of a small step, the last 100 of 10,000");
     for step in 0..STEPS {
         prepare(connection, id, WRITES)?;
-        let sealed = seal(connection, id).map(|(ms, _)| ms).or_else(told);
+        let sealed = seal(connection, id)
+            .map(|(ms, _)| ms)
+            .or_else(|error| told(&error));
         if step < STEPS_TOLD {
             first.add(sealed);
         } else if step >= STEPS - STEPS_TOLD {
@@ -100,7 +102,7 @@ fn made_of(connection: &mut Connection, id: &str) -> Vec<Samples> {
     for _ in 0..UNDO_ROUNDS {
         let back = json!({"layer": STEPS});
         let done = ask(connection, &format!("{id}/undo"), &back, 200);
-        undo.add(done.map(|(ms, _)| ms).or_else(told));
+        undo.add(done.map(|(ms, _)| ms).or_else(|error| told(&error)));
     }
     for _ in 0..UNDO_ROUNDS {
         fork.add(forked(connection, id, 1));
@@ -119,13 +121,16 @@ fn commands(plain: &mut Connection, sealing: &mut Connection, id: &str) -> Vec<S
         for (connection, samples) in [(&mut *plain, &mut without), (&mut *sealing, &mut with)] {
             let start = ticker::now();
             let done = prepare(connection, id, WRITES);
-            samples.add(done.map(|()| ticker::ms_since(start)).or_else(told));
+            samples.add(
+                done.map(|()| ticker::ms_since(start))
+                    .or_else(|error| told(&error)),
+            );
         }
     }
     vec![without, with]
 }
 
-fn told<T>(error: anyhow::Error) -> Result<T, String> {
+fn told<T>(error: &anyhow::Error) -> Result<T, String> {
     Err(format!("{error:#}"))
 }
 
@@ -153,11 +158,12 @@ fn seal(connection: &mut Connection, id: &str) -> Result<(f64, Value)> {
 /// How long so many sandboxes take to be made of one, which are deleted after.
 fn forked(connection: &mut Connection, id: &str, count: usize) -> Result<f64, String> {
     let wish = json!({"layer": STEPS, "count": count});
-    let (ms, answer) = ask(connection, &format!("{id}/fork"), &wish, 201).or_else(told)?;
+    let (ms, answer) =
+        ask(connection, &format!("{id}/fork"), &wish, 201).or_else(|error| told(&error))?;
     let made = answer["items"].as_array().into_iter().flatten();
     for sandbox in made {
         let id = sandbox["id"].as_str().unwrap_or_default();
-        api::delete(connection, id).or_else(told)?;
+        api::delete(connection, id).or_else(|error| told(&error))?;
     }
     Ok(ms)
 }

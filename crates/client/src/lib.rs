@@ -21,7 +21,7 @@ pub use command::{End, Output, Running};
 pub use error::{ApiError, ClientError};
 pub use exec::{Exec, Told};
 pub use files::{Download, Progress};
-pub use lifecycle::{Client, DiffForm, Filter, ImageDownload, SnapshotFilter};
+pub use lifecycle::{Client, DiffEnd, DiffForm, Filter, ImageDownload, SnapshotFilter};
 pub use limits::Limits;
 pub use sandbox::Sandbox;
 pub use target::Target;

@@ -21,7 +21,7 @@ use crate::sandbox::encoded;
 use crate::target::Target;
 
 pub use images::ImageDownload;
-pub use layers::DiffForm;
+pub use layers::{DiffEnd, DiffForm};
 pub use snapshots::SnapshotFilter;
 
 /// A server, and what may be asked of it. Cheap to clone: clones share their connections.

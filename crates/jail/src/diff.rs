@@ -43,14 +43,14 @@ pub struct Limits {
     pub read_bytes_max: u64,
     /// Most that is told, in bytes of JSON lines.
     pub output_bytes_max: u64,
-    /// Longest time for all, in milliseconds.
+    /// Longest time at work for all, in milliseconds.
     pub time_ms_max: u64,
     /// Largest file whose text is compared line by line, in bytes.
     pub text_bytes_max: usize,
     /// Most lines of such a file.
     pub text_lines_max: usize,
-    /// Longest time for the lines of one file, in milliseconds. What is found by then is right, but
-    /// may be longer than need be.
+    /// Longest time at work for the lines of one file, in milliseconds. What is found by then is
+    /// right, but may be longer than need be.
     pub text_ms_max: u64,
     /// Most of the lines of one file that is told, in bytes.
     pub diff_bytes_max: usize,

@@ -227,6 +227,7 @@ impl Launcher {
                 looked_ms = now_ms;
                 self.watch_memory();
                 self.watch_snapshots();
+                self.watch_comparing();
                 self.remove_stale_groups();
             }
             self.leaving |= now_ms - busy_ms >= IDLE_MS;

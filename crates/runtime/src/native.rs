@@ -52,6 +52,8 @@ pub struct Native {
     living: Living,
     /// Places of snapshots that are packed.
     exports: Arc<Semaphore>,
+    /// Places of layers that are compared.
+    comparisons: Arc<Semaphore>,
     events: broadcast::Sender<Observed>,
     /// The launcher was told to go: its end is no accident, and it gets no successor.
     closing: AtomicBool,
@@ -80,6 +82,7 @@ impl Native {
             hello: Mutex::new(hello),
             living: Living::default(),
             exports: Arc::new(Semaphore::new(transfer::EXPORTS_MAX)),
+            comparisons: Arc::new(Semaphore::new(transfer::EXPORTS_MAX)),
             events: broadcast::Sender::new(EVENTS_MAX),
             closing: AtomicBool::new(false),
         });

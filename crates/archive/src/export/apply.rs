@@ -156,8 +156,8 @@ impl<R: Read> Applier<'_, R> {
                 self.fill(frame, &file)?;
                 // Who approved a file that lends rights wants it so.
                 let bits = match item.verdict {
-                    Verdict::Plain => 0o777,
-                    _ => 0o7777,
+                    Verdict::Plain => 0o777 & !OTHERS_WRITE,
+                    _ => 0o7777 & !OTHERS_WRITE,
                 };
                 dress(&file, item.mode & bits, item.modified)?;
                 Ok(begun.finish(replaces)?)
@@ -224,6 +224,9 @@ impl<R: Read> Applier<'_, R> {
         }
     }
 }
+
+/// Whoever else uses this machine writes to nothing that is brought, as he could not by itself.
+pub(super) const OTHERS_WRITE: u32 = 0o022;
 
 const SHORT: Broken = Broken("the archive ends in the middle of a file");
 

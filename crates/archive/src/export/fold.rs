@@ -53,11 +53,28 @@ fn folded(name: &str) -> String {
     }
 }
 
-/// Whether HFS+ takes names with and without this character for the same.
+/// Whether HFS+, or a file system of Linux that folds case, takes names with and without this
+/// character for the same: Unicode calls them ignorable (`Default_Ignorable_Code_Point`).
 fn is_skipped(char: char) -> bool {
     matches!(
         char,
-        '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}'
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fff8}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
     )
 }
 
@@ -76,6 +93,7 @@ mod tests {
             (b"GIT~1", ".git", true),
             (b"git~x", ".git", false),
             (".g\u{200c}it\u{feff}".as_bytes(), ".git", true),
+            (".g\u{ad}i\u{200b}t\u{2060}".as_bytes(), ".git", true),
             (".ba\u{17f}hrc".as_bytes(), ".bashrc", true),
             (".\u{212a}shrc".as_bytes(), ".kshrc", true),
             (b"a:b.pth", "*.pth", true),

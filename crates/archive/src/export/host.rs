@@ -14,6 +14,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use super::apply::OTHERS_WRITE;
 use crate::layer::times;
 use crate::shown;
 use crate::unpack::{UnpackError, temporary_name};
@@ -121,7 +122,7 @@ impl Target {
     pub(super) fn settle(&self, path: &[u8], mode: u32, modified: (i64, u32)) -> Result<(), Errno> {
         let folder = self.folder(path, OFlags::RDONLY, INSIDE)?;
         futimens(&folder, &times(modified))?;
-        fchmod(&folder, Mode::from_raw_mode(mode & 0o777))
+        fchmod(&folder, Mode::from_raw_mode(mode & 0o777 & !OTHERS_WRITE))
     }
 }
 

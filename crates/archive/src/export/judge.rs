@@ -46,7 +46,11 @@ pub(super) fn entry(frame: &Frame, kind: &Kind, place: Place<'_>) -> Verdict {
     let mut reasons: Vec<Reason> = place.reason().into_iter().collect();
     match kind {
         Kind::Special => return Verdict::Refused(Reason::Special),
-        Kind::Symlink(link) => reasons.extend(target(link, place)),
+        Kind::Symlink(link) => {
+            let topic = place.parts.last().and_then(|own| names::place(own));
+            let obeyed = topic.map(Reason::LeadsTo);
+            reasons.extend(target(link, place).or(obeyed));
+        }
         // Of folders these bits stay behind, as they mean something else there.
         Kind::File | Kind::Name(_) if frame.mode & LENDING != 0 => reasons.push(Reason::SetId),
         _ => {}
@@ -173,6 +177,7 @@ mod tests {
             ("a", "", out),
             ("a", "b\0", out),
             ("a", ".git/hooks", Some(Reason::LeadsTo(Topic::Git))),
+            ("d/.Config", "cfg", Some(Reason::LeadsTo(Topic::StartUp))),
             (
                 "d/a",
                 "../.ENVRC",

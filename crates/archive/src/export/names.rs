@@ -15,6 +15,9 @@ const GIT: &[&str] = &[
     ".config/git",
     // A folder that has it may be a repository as a whole, with settings that name programs.
     "=head",
+    ".lfsconfig",
+    ".arcconfig",
+    ".sl",
     ".hg",
     ".hgrc",
     ".svn",
@@ -80,6 +83,13 @@ const EDITOR: &[&str] = &[
     ".dir-locals-2.el",
     ".emacs",
     ".emacs.d",
+    ".lazy.lua",
+    ".neoconf.json",
+    ".clangd",
+    "rust-analyzer.toml",
+    ".rust-analyzer.toml",
+    "*.sublime-project",
+    "*.sublime-workspace",
 ];
 
 const AGENT: &[&str] = &[
@@ -99,6 +109,7 @@ const AGENT: &[&str] = &[
     ".augment-guidelines",
     ".claude",
     ".claude.json",
+    ".cline",
     ".clinerules",
     ".codex",
     ".continue",
@@ -107,6 +118,7 @@ const AGENT: &[&str] = &[
     "crush.json",
     ".cursor",
     ".cursorrules",
+    ".factory",
     ".gemini",
     ".goosehints",
     ".junie",
@@ -115,12 +127,14 @@ const AGENT: &[&str] = &[
     "mcp.json",
     ".opencode",
     "opencode.json*",
+    ".opencode.json*",
     ".qwen",
     ".roo",
     ".roomodes",
     ".roorules*",
     ".rules",
     ".trae",
+    "warp.md",
     ".windsurf",
     ".windsurfrules",
 ];
@@ -161,6 +175,8 @@ const START_UP: &[&str] = &[
     ".rprofile",
     ".renviron",
     ".ghci",
+    ".iex.exs",
+    ".ocamlinit",
     ".latexmkrc",
     "latexmkrc",
     ".curlrc",
@@ -173,6 +189,7 @@ const ENVIRONMENT: &[&str] = &[
     ".env.development*",
     ".env.production*",
     ".env.test*",
+    ".flaskenv",
     ".envrc",
     ".direnvrc",
     ".config/direnv",
@@ -213,6 +230,7 @@ const PACKAGES: &[&str] = &[
     ".config/uv",
     ".condarc",
     ".cargo",
+    ".bazelrc",
     ".gemrc",
     ".bundle",
     ".mvn",
@@ -231,6 +249,14 @@ const PYTHON: &[&str] = &[
     "usercustomize",
     "usercustomize.*",
     "conftest.py",
+    // What was compiled may be other than the source that is reviewed, and is what runs.
+    "__pycache__",
+    "*.pyc",
+    // It names code that the linter loads, which editors start by themselves.
+    ".pylintrc",
+    // So do they with what is in these.
+    ".venv",
+    "venv",
 ];
 
 const SECRETS: &[&str] = &[
@@ -249,6 +275,10 @@ const SECRETS: &[&str] = &[
     ".config/gcloud",
     ".config/gh",
 ];
+
+/// Folders of which only some content is obeyed. A link of such a name may lead to a folder that
+/// has that content under a name of its own.
+const PLACES: &[(&str, Topic)] = &[(".config", Topic::StartUp)];
 
 const ALL: [(Topic, &[&str]); 10] = [
     (Topic::Git, GIT),
@@ -269,6 +299,13 @@ pub(super) fn topic<'a>(parts: impl Iterator<Item = &'a [u8]>) -> Option<Topic> 
     let fits = |pattern: &&str| fits(&steps, pattern);
     let found = ALL.iter().find(|(_, names)| names.iter().any(fits));
     found.map(|(topic, _)| *topic)
+}
+
+/// Who would obey what a link of this name leads to.
+pub(super) fn place(own: &[u8]) -> Option<Topic> {
+    let steps: Vec<Step> = fold::steps(own).collect();
+    let is_it = |(name, _): &&(&str, Topic)| steps.iter().any(|step| step.fits(name));
+    PLACES.iter().find(is_it).map(|(_, topic)| *topic)
 }
 
 fn fits(steps: &[Step], pattern: &str) -> bool {

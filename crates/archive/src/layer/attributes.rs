@@ -34,7 +34,12 @@ pub(super) struct Told {
     pub(super) is_part: bool,
 }
 
-pub(super) fn read(file: impl AsFd) -> Result<Told, Errno> {
+/// Reads those of a file that lies in a layer, or is seen through an overlay.
+pub(super) fn read(file: impl AsFd, is_seen: bool) -> Result<Told, Errno> {
+    let outward = match is_seen {
+        true => marks::outward_seen,
+        false => marks::outward,
+    };
     let mut told = Told::default();
     let mut list = Vec::with_capacity(BYTES_MAX);
     match flistxattr(&file, spare_capacity(&mut list)) {
@@ -45,7 +50,7 @@ pub(super) fn read(file: impl AsFd) -> Result<Told, Errno> {
         let Ok(name) = CStr::from_bytes_with_nul(name) else {
             continue;
         };
-        match marks::outward(name.to_bytes()) {
+        match outward(name.to_bytes()) {
             Fate::Keep(shown) => told.kept.push((shown, value(&file, name)?)),
             // "x" says only that files may stand for names that are gone.
             Fate::Opaque => told.is_opaque |= value(&file, name)? == b"y",

@@ -78,6 +78,15 @@ pub(super) fn outward(name: &[u8]) -> Fate {
     }
 }
 
+/// The same of what is seen through an overlay: the kernel shows no marks of its own there, so
+/// whatever looks like one is an attribute that somebody inside gave.
+pub(super) fn outward_seen(name: &[u8]) -> Fate {
+    match is_kept(name) {
+        true => Fate::Keep(name.to_owned()),
+        false => Fate::Leave,
+    }
+}
+
 /// The name under which an attribute of an archive is kept; `None` for one that is not.
 pub(super) fn inward(name: &[u8]) -> Option<Vec<u8>> {
     match name.strip_prefix(OVERLAYS[0]) {
@@ -133,6 +142,8 @@ mod tests {
             if let Fate::Keep(out) = out {
                 assert_eq!(inward(&out).as_deref(), Some(name));
             }
+            let is_own = name.starts_with(b"user.overlay.");
+            assert!(!is_own || outward_seen(name) == kept(name));
         }
         for name in [&b"security.capability"[..], b"trusted.overlay.opaque"] {
             assert_eq!(inward(name), None);

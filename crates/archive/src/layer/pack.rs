@@ -35,6 +35,8 @@ pub(super) struct Packer<W> {
     out: W,
     limits: LayerLimits,
     shift: Option<Shift>,
+    /// Whether it packs what is seen through an overlay, where there are no marks.
+    is_seen: bool,
     report: LayerReport,
     /// The first name of each file of several.
     links: HashMap<(u64, u64), Vec<u8>>,
@@ -52,17 +54,18 @@ pub fn pack(
     out: impl Write,
     limits: LayerLimits,
 ) -> Result<LayerReport, PackError> {
-    let mut packer = Packer::new(out, limits, None);
+    let mut packer = Packer::new(out, limits, None, false);
     packer.tree(layer)?;
     packer.finish()
 }
 
 impl<W: Write> Packer<W> {
-    pub(super) fn new(out: W, limits: LayerLimits, shift: Option<Shift>) -> Self {
+    pub(super) fn new(out: W, limits: LayerLimits, shift: Option<Shift>, is_seen: bool) -> Self {
         Self {
             out,
             limits,
             shift,
+            is_seen,
             report: LayerReport::default(),
             links: HashMap::new(),
             link_bytes: 0,
@@ -109,7 +112,7 @@ impl<W: Write> Packer<W> {
         let found = statat(here, own, AtFlags::SYMLINK_NOFOLLOW).map_err(unread(name))?;
         let found = self.shifted(found);
         let kind = FileType::from_raw_mode(found.st_mode);
-        if kind == FileType::CharacterDevice && found.st_rdev == 0 {
+        if !self.is_seen && kind == FileType::CharacterDevice && found.st_rdev == 0 {
             self.gone(name, above)?;
             return Ok(None);
         }
@@ -236,7 +239,7 @@ impl<W: Write> Packer<W> {
     }
 
     fn attributes(&self, file: impl AsFd) -> Result<Told, Errno> {
-        let told = attributes::read(file)?;
+        let told = attributes::read(file, self.is_seen)?;
         Ok(match self.shift {
             Some(shift) => shift.lists(told),
             None => told,

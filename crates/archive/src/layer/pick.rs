@@ -12,7 +12,7 @@ use super::pack::Packer;
 use super::{LayerLimits, LayerReport, Shift};
 use crate::PackError;
 
-/// Packs what it is given.
+/// Packs what it is given of a tree that is seen through an overlay.
 pub struct Picker<W>(Packer<W>);
 
 impl<W> fmt::Debug for Picker<W> {
@@ -40,7 +40,7 @@ impl Shift {
 impl<W: Write> Picker<W> {
     /// Begins a layer.
     pub fn new(out: W, limits: LayerLimits, shift: Option<Shift>) -> Self {
-        Self(Packer::new(out, limits, shift))
+        Self(Packer::new(out, limits, shift, true))
     }
 
     /// Packs the root of the tree, without anything in it.

@@ -88,7 +88,9 @@ fn names(tree: &Path) -> Vec<String> {
             let name = format!("{above}{}", found.file_name().to_str().unwrap());
             let kind = found.file_type().unwrap();
             if kind.is_dir() {
-                let is_opaque = attributes::read(opened(&found.path())).unwrap().is_opaque;
+                let is_opaque = attributes::read(opened(&found.path()), false)
+                    .unwrap()
+                    .is_opaque;
                 all.push(format!("{name}/{}", if is_opaque { "!" } else { "" }));
                 walk(&found.path(), &format!("{name}/"), all);
             } else if std::os::unix::fs::FileTypeExt::is_char_device(&kind) {

@@ -19,6 +19,17 @@ pub enum DiffForm {
     Tar,
 }
 
+/// Where a comparison ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiffEnd {
+    /// The last layer.
+    Last,
+    /// A layer.
+    Layer(u32),
+    /// How the sandbox is now, while it runs.
+    Now,
+}
+
 impl Client {
     /// Seals what a running sandbox has written.
     ///
@@ -61,27 +72,28 @@ impl Client {
         done.await.map(drop)
     }
 
-    /// What differs between two layers, as it is found. Without `to` it is the last one, without
-    /// `from` the one before that.
+    /// What differs between two layers, as it is found; without `from` the first is the one before
+    /// the other.
     ///
     /// # Errors
     /// When there is no such sandbox or layer. The stream breaks off when not all can be told.
     pub async fn compare(
         &self,
         id: &SandboxId,
-        layers: (Option<u32>, Option<u32>),
+        (from, to): (Option<u32>, DiffEnd),
         form: DiffForm,
     ) -> Result<Download, ClientError> {
-        let (from, to) = layers;
-        let given = [("from", from), ("to", to)];
-        let given = given
-            .iter()
-            .filter_map(|(name, it)| Some(format!("&{name}={}", (*it)?)));
+        let from = from.map(|number| format!("&from={number}"));
+        let to = match to {
+            DiffEnd::Last => None,
+            DiffEnd::Layer(number) => Some(format!("&to={number}")),
+            DiffEnd::Now => Some("&to=now".to_owned()),
+        };
         let form = match form {
             DiffForm::Lines => "json",
             DiffForm::Tar => "tar",
         };
-        let query = given.collect::<String>();
+        let query: String = from.into_iter().chain(to).collect();
         let path = format!("/x/layers/{id}/diff?format={form}{query}");
         let http = self.patient();
         let request = http.request(Method::GET, &path).body(empty())?;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::MountAttrFlags;
-use rustix::process::{Resource, Rlimit, Signal};
+use rustix::process::{Pid, Resource, Rlimit, Signal};
 use rustix::thread::{CapabilitySet, CapabilitySets, LinkNameSpaceType, set_capabilities};
 use serde::{Deserialize, Serialize};
 
@@ -69,9 +69,10 @@ struct LastLine<'a> {
 /// When no process can be made.
 pub fn start(order: &Order, given: &Given<'_>) -> io::Result<Process> {
     let body = |channel: &OwnedFd| {
+        let launcher = rustix::process::getppid();
         confine(given, channel)?;
         let views = enter(order, given)?;
-        lower()?;
+        lower(launcher)?;
         tell(order, &views, given.connection).map(Told::Transferred)
     };
     Process::split(body, |last| {
@@ -92,8 +93,16 @@ struct Views {
     changed: Vec<OwnedFd>,
 }
 
-fn confine(given: &Given<'_>, channel: &OwnedFd) -> io::Result<()> {
+/// Ends with the launcher, which may be gone by now.
+fn die_with(launcher: Option<Pid>) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    match rustix::process::getppid() == launcher {
+        true => Ok(()),
+        false => Err(io::ErrorKind::BrokenPipe.into()),
+    }
+}
+
+fn confine(given: &Given<'_>, channel: &OwnedFd) -> io::Result<()> {
     let _ = rustix::thread::set_name(c"barchan-diff");
     let own = [
         channel.as_raw_fd(),
@@ -137,13 +146,15 @@ fn enter(order: &Order, given: &Given<'_>) -> io::Result<Views> {
 }
 
 /// Keeps nothing of what it could do but to read.
-fn lower() -> io::Result<()> {
+fn lower(launcher: Option<Pid>) -> io::Result<()> {
     let memory = Rlimit {
         current: Some(MEMORY_BYTES_MAX),
         maximum: Some(MEMORY_BYTES_MAX),
     };
     rustix::process::setrlimit(Resource::Data, memory)?;
     rustix::thread::set_no_new_privs(true)?;
+    // To become somebody else took away that it ends with the launcher.
+    die_with(launcher)?;
     let kept = CapabilitySet::DAC_READ_SEARCH;
     let sets = CapabilitySets {
         effective: kept,

@@ -91,6 +91,20 @@ impl Files {
         found.map(|it| it.stack.as_slice())
     }
 
+    /// Takes a layer out of its history. Those behind it stand on the one before it from then on.
+    fn forget(&mut self, number: u32) {
+        let found = self.history.iter().position(|it| it.told.number == number);
+        let Some(forgotten) = found.map(|at| self.history.remove(at)) else {
+            return;
+        };
+        let parents = self.history.iter_mut().map(|it| &mut it.told.parent);
+        for at in parents.chain(std::iter::once(&mut self.at)) {
+            if *at == number {
+                *at = forgotten.told.parent;
+            }
+        }
+    }
+
     /// Adds a layer to its history; gives it its number and the one before.
     fn add(&mut self, mut told: SealedLayer, stack: Vec<Rc<Layer>>) -> SealedLayer {
         self.last += 1;
@@ -118,8 +132,9 @@ impl Launcher {
         let Some(files) = self.files_of_mut(&order.sandbox) else {
             return Answer::Failed(no_sandbox(&order.sandbox));
         };
-        let is_kept = |entry: &Entry| !order.layers.contains(&entry.told.number);
-        files.history.retain(is_kept);
+        for number in &order.layers {
+            files.forget(*number);
+        }
         self.sweep_layers();
         Answer::Done
     }

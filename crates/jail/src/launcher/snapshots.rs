@@ -66,7 +66,8 @@ impl Launcher {
     /// The shelf, if a snapshot of this id can be made on it.
     fn room_for(&self, snapshot: &str) -> Result<OwnedFd, Failure> {
         check_id(snapshot)?;
-        if self.snapshots.copies() >= COPIES_MAX {
+        let (copies, commits) = (self.snapshots.copies(), self.snapshots.commits());
+        if copies >= COPIES_MAX || commits >= COPIES_MAX {
             let words = format!("{COPIES_MAX} snapshots are being taken already");
             return Err(Failure::new(FailureKind::Conflict, words));
         }
@@ -242,7 +243,7 @@ impl Launcher {
             }
             Task::Remove => return self.removal_ended(worker.ended),
             Task::Pack => return,
-            Task::Compare(layers) => {
+            Task::Compare(_, layers, _) => {
                 drop(layers);
                 return self.sweep_layers();
             }
@@ -330,12 +331,29 @@ impl Snapshots {
         self.at_work.is_empty()
     }
 
-    /// How many copy what sandboxes have written.
+    /// How many sandboxes they work on.
     pub(super) fn copies(&self) -> usize {
-        let is_copy = |worker: &&Worker| {
-            worker.task.sandbox().is_some() || matches!(worker.task, Task::Commit(..))
-        };
-        self.at_work.values().filter(is_copy).count()
+        let tasks = self.at_work.values().map(|worker| &worker.task);
+        tasks.filter(|task| task.sandbox().is_some()).count()
+    }
+
+    /// How many copy sealed layers, for which no sandbox waits.
+    fn commits(&self) -> usize {
+        let tasks = self.at_work.values().map(|worker| &worker.task);
+        tasks
+            .filter(|task| matches!(task, Task::Commit(..)))
+            .count()
+    }
+
+    /// Ends comparisons, by their sandbox and since when they are at work.
+    pub(super) fn end_comparing(&self, is_over: impl Fn(&str, i64) -> bool) {
+        for worker in self.at_work.values() {
+            if let Task::Compare(sandbox, _, since_ms) = &worker.task
+                && is_over(sandbox, *since_ms)
+            {
+                worker.process.kill();
+            }
+        }
     }
 
     /// Who makes this snapshot.

@@ -132,6 +132,7 @@ impl Launcher {
 
     /// Ends a sandbox; the answer comes with the end of its process unless it is known now.
     fn delete(&mut self, caller: Caller, id: &str) -> Option<Answer> {
+        self.end_comparing(id);
         if self.ended.remove(id).is_some() {
             self.sockets.remove(id);
             self.drop_volumes(id);

@@ -11,6 +11,7 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::mount::{FsPickFlags, MountAttrFlags, UnmountFlags};
+use rustix::process::Signal;
 use rustix::thread::{CapabilitySet, CapabilitySets, LinkNameSpaceType, set_capabilities};
 
 use super::holders::Init;
@@ -89,6 +90,8 @@ fn enter(given: &Given<'_>) -> io::Result<()> {
     let kind = LinkNameSpaceType::User;
     rustix::thread::move_into_link_name_space(given.user_namespace, Some(kind))?;
     sys::become_ids(0, 0, Some(&[])).map_err(|(step, error)| at(step)(error))?;
+    // To become somebody else took away that it ends with the launcher.
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     let kept = privileges::DAEMON;
     let sets = CapabilitySets {
         effective: kept,

@@ -26,6 +26,20 @@ pub(super) struct History {
 }
 
 impl History {
+    /// Those behind it stand on the one before it from then on.
+    fn forget(&mut self, number: u32) {
+        let found = self.layers.iter().position(|it| it.number == number);
+        let Some(forgotten) = found.map(|at| self.layers.remove(at)) else {
+            return;
+        };
+        let parents = self.layers.iter_mut().map(|it| &mut it.parent);
+        for at in parents.chain(std::iter::once(&mut self.at)) {
+            if *at == number {
+                *at = forgotten.parent;
+            }
+        }
+    }
+
     fn has(&self, number: u32) -> bool {
         number == 0 || self.layers.iter().any(|layer| layer.number == number)
     }
@@ -85,7 +99,7 @@ impl World {
     ) -> Result<(), RuntimeError> {
         self.get(id)?;
         if let Some(history) = self.layers.get_mut(id) {
-            history.layers.retain(|it| !layers.contains(&it.number));
+            layers.iter().for_each(|number| history.forget(*number));
         }
         Ok(())
     }

@@ -46,11 +46,18 @@ impl Outgoing {
     }
 
     async fn write(&mut self, piece: &Bytes) -> io::Result<()> {
-        if self.is_told {
-            let length = u32::try_from(piece.len()).map_err(io::Error::other)?;
-            self.stream.write_u32(length).await?;
+        if !self.is_told {
+            return self.stream.write_all(piece).await;
         }
-        self.stream.write_all(piece).await
+        // The other side takes none that are longer.
+        for part in piece.chunks(PIECE_BYTES) {
+            self.stream.write_u32(part.len() as u32).await?;
+            self.stream.write_all(part).await?;
+        }
+        match piece.is_empty() {
+            true => self.stream.write_u32(0).await,
+            false => Ok(()),
+        }
     }
 }
 
@@ -199,4 +206,47 @@ pub(super) async fn import(
     });
     let imported = runtime.import_snapshot(order, pieces.boxed()).await;
     imported.map(Said::Imported)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn pieces_of_any_size_come_whole_and_with_their_end() {
+        for (sizes, is_whole) in [
+            (&[1, 600_000, PIECE_BYTES, PIECE_BYTES + 1, 3, 0][..], true),
+            (&[0], true),
+            (&[5, PIECE_BYTES * 2], false),
+            (&[], false),
+        ] {
+            let (sender, pieces) = mpsc::channel(sizes.len().max(1));
+            let sent: Vec<Bytes> = (1_u8..)
+                .zip(sizes)
+                .map(|(byte, size)| vec![byte; *size].into())
+                .collect();
+            for piece in &sent {
+                sender.try_send(piece.clone()).unwrap();
+            }
+            drop(sender);
+            let (stream, theirs) = pair().unwrap();
+            let outgoing = Outgoing {
+                pieces,
+                stream,
+                is_told: true,
+            };
+            let (mut heard, bringing) = pieces_of(theirs, read_told).unwrap();
+            let hear = async {
+                let (mut all, mut has_end) = (Vec::new(), false);
+                while let Some(piece) = heard.recv().await {
+                    has_end = piece.is_empty();
+                    all.extend_from_slice(&piece);
+                }
+                (all, has_end)
+            };
+            let ((), (), (all, has_end)) = tokio::join!(outgoing.send(), bringing, hear);
+            assert!(all == sent.concat(), "{sizes:?}");
+            assert_eq!(has_end, is_whole, "{sizes:?}");
+        }
+    }
 }

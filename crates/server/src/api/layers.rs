@@ -15,7 +15,7 @@ use super::query::Query;
 use super::reply::{self, Body};
 use super::routes::Place;
 use super::{Api, body, sandboxes, snapshots, views};
-use crate::lifecycle::{LayerError, LifecycleError, Range};
+use crate::lifecycle::{LayerError, LifecycleError, Range, To};
 
 /// Lines of JSON.
 const LINES: &str = "application/x-ndjson";
@@ -59,7 +59,11 @@ impl Api {
             let number = query.integer(name, 0, i64::from(u32::MAX), &mut faults);
             number.and_then(|it| u32::try_from(it).ok())
         };
-        let (from, to) = (number("from"), number("to"));
+        let from = number("from");
+        let to = match query.last("to") {
+            Some("now") => To::Now,
+            _ => number("to").map_or(To::Last, To::Layer),
+        };
         let range = faults.or(Range { from, to })?;
         let (form, kind) = match query.last("format") {
             None | Some("json") => (Form::Lines, LINES),

@@ -90,7 +90,9 @@ impl Order {
     /// start is answered as it is.
     pub(super) fn follow(self, answer: Response<Body>) -> Response<Body> {
         let kind = answer.headers().get(CONTENT_TYPE);
-        let stream = match kind.and_then(|kind| kind.to_str().ok()) {
+        let kind = kind.and_then(|kind| kind.to_str().ok());
+        let kind = kind.and_then(|kind| kind.split(';').next()).map(str::trim);
+        let stream = match kind {
             _ if answer.status() != StatusCode::OK => return answer,
             Some(MEDIA_TYPE) => Stream::Frames,
             Some("text/event-stream") => Stream::Events,

@@ -34,7 +34,7 @@ use super::list::{self, Filter};
 use super::registry::{Entry, Registry};
 use super::scope::Scope;
 use super::snapshot::Snapshots;
-pub use changes::Range;
+pub use changes::{Range, To};
 use pools::Pools;
 pub use rules::Rules;
 

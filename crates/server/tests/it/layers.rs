@@ -115,6 +115,8 @@ async fn layers_are_compared() {
         );
         assert_eq!(told.headers["content-type"], "application/x-ndjson");
     }
+    let now = world.layer("GET", &path("?to=now"), &Value::Null).await;
+    assert_eq!((now.status, world.numbers(&id).await), (200, vec![1]));
     let archive = world.layer("GET", &path("?format=tar"), &Value::Null).await;
     assert_eq!((archive.status, archive.body.len()), (200, 1024));
     assert_eq!(archive.headers["content-type"], "application/x-tar");
@@ -304,4 +306,21 @@ async fn layers_that_are_too_old_are_forgotten_in_time() {
         [3],
         "the last one was only kept as such"
     );
+}
+
+#[tokio::test]
+async fn to_look_pushes_no_layer_out() {
+    let world = World::with(&Set::settings("[limits]\nlayers_max = 1\n")).await;
+    let id = world.sandbox().await;
+    world.sealed(&id, &Value::Null).await;
+    for _ in 0..3 {
+        let told = world
+            .layer("GET", &format!("{id}/diff?to=now"), &Value::Null)
+            .await;
+        assert_eq!(told.status, 200, "{told:?}");
+    }
+    assert_eq!(world.numbers(&id).await, [1]);
+    // What was only looked at is nobody's parent.
+    assert_eq!(world.sealed(&id, &Value::Null).await["parent"], 1);
+    assert_eq!(world.numbers(&id).await, [5]);
 }

@@ -214,8 +214,8 @@ pub struct Layer {
     pub size_bytes: u64,
     /// By how many files, folders and links.
     pub entries: u64,
-    /// Of what differs from how the sandbox was made, as an archive: `sha256:…`. Only told where one
-    /// layer is asked for, as all of it has to be read.
+    /// Of what differs from how the sandbox was made, as an archive: `sha256:…`. Only told where
+    /// one layer is asked for, as all of it has to be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
 }

@@ -30,11 +30,11 @@ const ENTRIES_MAX: u64 = 1_000_000;
 /// How many names of the folder itself are judged with those below it.
 const CONTEXT_NAMES: usize = 2;
 
-pub(super) async fn run(global: &Global, flags: Export, output: &Output) -> Result<u8> {
+pub(super) async fn run(global: &Global, mut flags: Export, output: &Output) -> Result<u8> {
     let consent = consent(&flags)?;
     let mut stop = Stop::listen().context("cannot listen for signals")?;
     let archive = tokio::select! {
-        archive = spooled(global, &flags, output) => archive?,
+        archive = spooled(global, &mut flags, output) => archive?,
         code = stop.asked() => return Ok(code),
     };
     let wish = Wish {
@@ -77,7 +77,7 @@ pub(super) async fn run(global: &Global, flags: Export, output: &Output) -> Resu
 }
 
 /// The archive in a file without a name: what is reviewed and what is applied are the same bytes.
-async fn spooled(global: &Global, flags: &Export, output: &Output) -> Result<File> {
+async fn spooled(global: &Global, flags: &mut Export, output: &Output) -> Result<File> {
     let mut spool = Spool::new(flags.dir(), flags.max_bytes)?;
     let bar = output.transfer(None);
     let done = match flags.source()? {
@@ -85,9 +85,12 @@ async fn spooled(global: &Global, flags: &Export, output: &Output) -> Result<Fil
         Source::Sandbox(sandbox) => {
             let client = server::connect(global).await?;
             let id = server::find(&client, sandbox).await?;
-            let layers = (flags.from.or(Some(0)), flags.to);
+            let to = compared::pinned(&client, &id, flags.to).await?;
+            let layers = (flags.from.or(Some(0)), to);
             let download = compared::begin(&client, &id, layers, DiffForm::Tar).await?;
-            spool.receive(download, &bar).await
+            let done = spool.receive(download, &bar).await;
+            flags.to = to;
+            done
         }
     };
     bar.finish_and_clear();

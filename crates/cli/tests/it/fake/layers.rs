@@ -1,11 +1,10 @@
 //! Layers as a server tells of them, with words of a sandbox that means harm.
 
-use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
+use axum::Router;
+use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get};
-use axum::{Json, Router};
-use serde_json::{Value, json};
+use axum::routing::get;
+use serde_json::json;
 use std::collections::BTreeMap;
 
 use super::{Shared, note};
@@ -16,30 +15,7 @@ pub(crate) const DIFF: &str = "--- a/workspace/a\n+++ b/workspace/a\n@@ -1 +1 @@
 pub(crate) const ARCHIVE: &[u8] = b"an archive";
 
 pub(super) fn routes() -> Router<Shared> {
-    let kept: MethodRouter<Shared> = axum::routing::delete(forget);
-    Router::new()
-        .route("/x/layers/{id}", get(list).post(seal))
-        .route("/x/layers/{id}/diff", get(diff))
-        .route("/x/layers/{id}/kept/{layer}", kept)
-}
-
-fn layer(number: u32) -> Value {
-    json!({"number": number, "parent": number - 1, "sealedAt": "2030-01-01T00:00:00Z",
-           "copied": false, "stillMs": 1.5, "sizeBytes": 1, "entries": 1})
-}
-
-async fn list() -> Json<Value> {
-    Json(json!({"items": [layer(1), layer(2)]}))
-}
-
-async fn seal(State(shared): State<Shared>) -> Response {
-    note(&shared, "seal".to_owned());
-    (StatusCode::CREATED, Json(layer(3))).into_response()
-}
-
-async fn forget(State(shared): State<Shared>, Path((_, layer)): Path<(String, u32)>) -> StatusCode {
-    note(&shared, format!("forget {layer}"));
-    StatusCode::NO_CONTENT
+    Router::new().route("/x/layers/{id}/diff", get(diff))
 }
 
 /// From layer 8 on it is cut, and from layer 9 on it breaks off.
@@ -47,7 +23,8 @@ async fn diff(
     State(shared): State<Shared>,
     Query(query): Query<BTreeMap<String, String>>,
 ) -> Response {
-    let (from, to) = (query["from"].as_str(), query["to"].as_str());
+    let given = |name: &str| query.get(name).map_or("-", String::as_str);
+    let (from, to) = (given("from"), given("to"));
     note(&shared, format!("diff {from} {to}"));
     if query["format"] == "tar" {
         return ARCHIVE.into_response();

@@ -180,3 +180,39 @@ fn a_tar_that_would_have_too_much_is_refused() {
     make(&place.layer(0), &[(".wh.a", Make::File(""))]);
     assert!(packed(&place, &Limits::default()).is_err());
 }
+
+#[test]
+fn what_looks_like_a_mark_in_a_view_is_an_attribute_that_somebody_gave() {
+    if !is_root() {
+        return;
+    }
+    let place = Place::new(1);
+    make(&place.old(), &[("q/a", Make::File("1"))]);
+    let new = [
+        ("q/a", Make::File("1")),
+        ("q/b", Make::File("")),
+        ("q/c/d", Make::File("")),
+    ];
+    make(&place.new_view(), &new);
+    for (path, name) in [
+        ("q", c"user.overlay.opaque"),
+        ("q/b", c"user.overlay.whiteout"),
+        ("q/c", c"user.overlay.redirect"),
+        ("q/c/d", c"user.overlay.metacopy"),
+    ] {
+        let path = place.new_view().join(path);
+        rustix::fs::setxattr(&path, name, b"y", rustix::fs::XattrFlags::empty()).unwrap();
+    }
+    make(&place.layer(0), &[("", Make::Opaque)]);
+    let tar = packed(&place, &Limits::default()).unwrap();
+    assert!(!tar.windows(4).any(|bytes| bytes == b".wh."));
+    unpack(&tar, &place.old());
+    let there = ["q", "q/a", "q/b", "q/c", "q/c/d"];
+    assert_eq!(paths(&place.old()), there);
+    let kept = rustix::fs::getxattr(
+        place.old().join("q"),
+        c"user.overlay.overlay.opaque",
+        &mut [0; 1][..],
+    );
+    assert_eq!(kept, Ok(1), "as an overlay inside keeps its own");
+}

@@ -9,10 +9,13 @@ use super::{Layer, image_trees, no_layer, no_sandbox};
 use crate::diff::{self, Given, Limits, Order};
 use crate::enter::root;
 use crate::ids::{FIRST, Map};
-use crate::launcher::Launcher;
 use crate::launcher::create::Caller;
 use crate::launcher::snapshots::Task;
+use crate::launcher::{Launcher, now_ms};
 use crate::proto::{CompareOrder, Failure, FailureKind};
+
+/// Longest time to tell what differs, in milliseconds.
+const COMPARING_MS_MAX: i64 = 600_000;
 
 /// The stacks of two layers, top first.
 type Stacks = [Vec<Rc<Layer>>; 2];
@@ -44,13 +47,14 @@ impl Launcher {
         stacks: &Stacks,
     ) -> Result<(), Failure> {
         let failed = |error: io::Error| Failure::new(FailureKind::Layer, error.to_string());
+        let id = &order.sandbox;
         let layers = stacks.concat();
         // Whatever ids there are, all of them are told as the sandbox numbers them.
         let base = layers.first().map_or(FIRST, |layer| layer.base());
         let ids = Map::between(0, base).map_err(failed)?;
         let lowers = self.disks.lowers(&layers, None, base).map_err(failed)?;
-        let spec = self.known(&order.sandbox).map(|tenant| &tenant.spec);
-        let spec = spec.ok_or_else(|| no_sandbox(&order.sandbox))?;
+        let spec = self.known(id).map(|tenant| &tenant.spec);
+        let spec = spec.ok_or_else(|| no_sandbox(id))?;
         let images = image_trees(&self.state, spec, ids.as_fd()).map_err(failed)?;
         let image_layers: Vec<String> = images.iter().map(|(name, _)| name.clone()).collect();
         let disks = (0..).map(root::other_disk).zip(lowers.disks);
@@ -81,11 +85,26 @@ impl Launcher {
         };
         // From here on the end of the connection tells of what fails.
         let process = diff::start(&order, &given);
-        let begun = process.and_then(|process| self.employ(process, Task::Compare(layers)));
+        let task = Task::Compare(id.clone(), layers, now_ms());
+        let begun = process.and_then(|process| self.employ(process, task));
         if let Err(error) = begun {
             self.note_failure(&format!("compare layers: {error}"));
         }
         Ok(())
+    }
+}
+
+impl Launcher {
+    /// Ends those that take too long, as whoever listens may be as slow as he likes.
+    pub(in super::super) fn watch_comparing(&mut self) {
+        let now_ms = now_ms();
+        self.snapshots
+            .end_comparing(|_, since_ms| now_ms - since_ms > COMPARING_MS_MAX);
+    }
+
+    /// Ends those of a sandbox that goes: its disk is not to stay for them.
+    pub(in super::super) fn end_comparing(&mut self, sandbox: &str) {
+        self.snapshots.end_comparing(|id, _| id == sandbox);
     }
 }
 

@@ -29,8 +29,8 @@ pub(in super::super) enum Task {
     /// Remove layers of these numbers.
     Discard(Vec<u32>),
     Pack,
-    /// Compare stacks of layers, which stay for it.
-    Compare(Vec<Rc<Layer>>),
+    /// Compare stacks of layers of this sandbox, which stay for it, since this moment.
+    Compare(String, Vec<Rc<Layer>>, i64),
     /// Unpack the snapshot of this id.
     Unpack(String),
 }

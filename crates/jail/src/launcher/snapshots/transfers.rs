@@ -12,7 +12,7 @@ use crate::launcher::create::Caller;
 use crate::proto::{Answer, Failure, FailureKind, Tree};
 
 /// Most of them at once.
-const TRANSFERS_MAX: usize = 16;
+const TRANSFERS_MAX: usize = 24;
 /// Where layers of images lie: a folder of the state directory.
 const IMAGES: &str = "images/layers";
 
@@ -47,7 +47,7 @@ impl Launcher {
     pub(in super::super) fn admit_transfer(&self) -> Result<(), Failure> {
         let tasks = self.snapshots.at_work.values().map(|worker| &worker.task);
         let transfers =
-            tasks.filter(|task| matches!(task, Task::Pack | Task::Unpack(_) | Task::Compare(_)));
+            tasks.filter(|task| matches!(task, Task::Pack | Task::Unpack(_) | Task::Compare(..)));
         if transfers.count() < TRANSFERS_MAX {
             return Ok(());
         }

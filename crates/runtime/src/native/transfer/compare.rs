@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
+use std::time::Duration;
 
 use barchan_jail::capture::stream::Receiver;
 use barchan_jail::diff::Limits;
@@ -12,9 +13,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::export::{Out, PIECE_BYTES, PIECES};
-use super::{Connection, EXPORTS_MAX, span_of};
+use super::{Connection, EXPORTS_MAX};
 use crate::native::{Native, Settings, internal};
 use crate::{CompareOrder, Comparison, ErrorKind, RuntimeError};
+
+/// Longest time to tell what differs, however slowly it is heard.
+const COMPARING_MAX: Duration = Duration::from_secs(600);
 
 /// Whoever asked hears once that it begins, or why it does not.
 type Begun = oneshot::Sender<Result<(), RuntimeError>>;
@@ -24,16 +28,13 @@ impl Native {
         &self,
         order: CompareOrder,
     ) -> Result<Comparison, RuntimeError> {
-        let place = Arc::clone(&self.exports).try_acquire_owned();
+        let place = Arc::clone(&self.comparisons).try_acquire_owned();
         let place = place.map_err(|_| {
-            let words = format!(
-                "{EXPORTS_MAX} layers and snapshots are compared and packed already: try again \
-                 later"
-            );
+            let words = format!("{EXPORTS_MAX} layers are compared already: try again later");
             RuntimeError::new(ErrorKind::Conflict, words)
         })?;
         let limits = Limits::default();
-        let until = Instant::now() + span_of(limits.read_bytes_max);
+        let until = Instant::now() + COMPARING_MAX;
         let request = Request::Compare(proto::CompareOrder {
             sandbox: order.sandbox.to_string(),
             from: order.from,

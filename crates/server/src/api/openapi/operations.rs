@@ -119,7 +119,7 @@ const WATCH: &[Parameter] = &[
 
 const COMPARE: &[Parameter] = &[
     of("from", "LayerNumber"),
-    of("to", "LayerNumber"),
+    of("to", "LayerOrNow"),
     of("format", "DiffFormat"),
 ];
 const EXPORT: &[Parameter] = &[of("withoutHost", "Switch")];

@@ -19,8 +19,20 @@ use crate::lifecycle::snapshot::SnapshotRecord;
 pub struct Range {
     /// The one to begin with; `None`: the one before the other.
     pub from: Option<u32>,
-    /// The one of which is told what differs in it; `None`: the last.
-    pub to: Option<u32>,
+    /// The one of which is told what differs in it.
+    pub to: To,
+}
+
+/// Where a comparison ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum To {
+    /// The last layer.
+    #[default]
+    Last,
+    /// A layer.
+    Layer(u32),
+    /// How the sandbox is now, while it runs.
+    Now,
 }
 
 impl Lifecycle {
@@ -36,6 +48,33 @@ impl Lifecycle {
     ) -> Result<Comparison, LifecycleError> {
         self.offers_layers()?;
         has_layers(&*self.get(id)?)?;
+        if range.to != To::Now {
+            return self.compare_sealed(id, range, form).await;
+        }
+        let (this, id) = (self.clone(), id.clone());
+        // Whoever asked may leave; the layer does not stay.
+        let work = self.owned(async move {
+            let now = this.seal_for(&id, SealLayer::default(), true).await?.number;
+            let range = Range {
+                to: To::Layer(now),
+                ..range
+            };
+            let begun = this.compare_sealed(&id, range, form).await;
+            // Its files stay until all is told.
+            if let Err(error) = this.0.runtime.forget_layers(&id, &[now]).await {
+                tracing::warn!(%id, %error, "a layer that was sealed to be looked at stays");
+            }
+            begun
+        });
+        work.await
+    }
+
+    async fn compare_sealed(
+        &self,
+        id: &SandboxId,
+        range: Range,
+        form: Form,
+    ) -> Result<Comparison, LifecycleError> {
         let all = self.0.runtime.layers(id).await;
         let (from, to) = range.of(id, &all.map_err(|source| by(id, source))?)?;
         let order = CompareOrder {
@@ -110,10 +149,12 @@ impl Lifecycle {
 
 impl Range {
     fn of(self, id: &SandboxId, all: &[Layer]) -> Result<(u32, u32), LayerError> {
-        let last = all.last().map(|layer| layer.number);
-        let to = self.to.or(last).ok_or_else(|| {
-            LayerError::NotFound(format!("sandbox {id} has no layers to compare"))
-        })?;
+        let to = match self.to {
+            To::Layer(number) => Some(number),
+            To::Last | To::Now => all.iter().filter_map(noted).map(|it| it.number).next_back(),
+        };
+        let none = || LayerError::NotFound(format!("sandbox {id} has no layers to compare"));
+        let to = to.ok_or_else(none)?;
         known(id, all, to)?;
         let parent = all.iter().find(|layer| layer.number == to);
         let from = self.from.or(parent.map(|layer| layer.parent));

@@ -27,6 +27,9 @@ struct Note {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     label: Option<String>,
     at: Time,
+    /// It is there to be looked at once, and nobody is told of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    passing: bool,
 }
 
 impl Lifecycle {
@@ -37,6 +40,16 @@ impl Lifecycle {
     /// When there is no such sandbox, it does not run, or the runtime cannot do it; and when
     /// processes use the files, where that was to be refused.
     pub async fn seal(&self, id: &SandboxId, wish: SealLayer) -> Result<Told, LifecycleError> {
+        self.seal_for(id, wish, false).await
+    }
+
+    /// The same, perhaps of one that is soon forgotten and pushes none out.
+    pub(super) async fn seal_for(
+        &self,
+        id: &SandboxId,
+        wish: SealLayer,
+        passing: bool,
+    ) -> Result<Told, LifecycleError> {
         self.offers_layers()?;
         let entry = self.entry(id)?;
         self.running(id)?;
@@ -45,6 +58,7 @@ impl Lifecycle {
         let note = Note {
             label: wish.label,
             at,
+            passing,
         };
         let order = SealOrder {
             sandbox: id.clone(),
@@ -61,7 +75,7 @@ impl Lifecycle {
             let sealed = this.0.runtime.seal(order).await;
             match sealed.map_err(|source| by(&id, source))? {
                 Sealed::Layer(layer) => {
-                    if this.1.retention.may_exceed(layer.number) {
+                    if !passing && this.1.retention.may_exceed(layer.number) {
                         this.forget_surplus(&id).await;
                     }
                     Ok(told(&layer, note))
@@ -218,11 +232,11 @@ impl Lifecycle {
         let forget = async {
             let all = self.0.runtime.layers(id).await?;
             let kept = all.iter().filter_map(|layer| {
-                let note: Note = serde_json::from_str(&layer.note).ok()?;
+                let told = noted(layer)?;
                 Some(Kept {
                     number: layer.number,
                     bytes: layer.bytes,
-                    sealed_at: note.at,
+                    sealed_at: told.sealed_at,
                 })
             });
             let now = Time::new(self.0.clock.now().wall);
@@ -278,10 +292,10 @@ pub(super) fn by(id: &SandboxId, source: RuntimeError) -> LifecycleError {
     }
 }
 
-/// A layer as callers see it, unless somebody else sealed it.
+/// A layer as callers see it, unless somebody else sealed it, or it is not for them.
 pub(super) fn noted(layer: &Layer) -> Option<Told> {
-    let note = serde_json::from_str(&layer.note).ok()?;
-    Some(told(layer, note))
+    let note: Note = serde_json::from_str(&layer.note).ok()?;
+    (!note.passing).then(|| told(layer, note))
 }
 
 fn told(layer: &Layer, note: Note) -> Told {

@@ -75,7 +75,7 @@ pub(super) fn tell(
         outside => format!("; {outside} entries elsewhere in the sandbox are left"),
     };
     output.note(&format!("{root} of the sandbox, to {dir}{elsewhere}"));
-    for note in advice(&lines) {
+    for note in advice(&lines, flags.to) {
         output.note(&note);
     }
     if flags.dry_run {
@@ -85,16 +85,18 @@ pub(super) fn tell(
 }
 
 /// What to do about what was held back.
-fn advice(lines: &[&Line]) -> Vec<String> {
+fn advice(lines: &[&Line], to: Option<u32>) -> Vec<String> {
     let count = |is_one: fn(&Fate) -> bool| lines.iter().filter(|it| is_one(&it.fate)).count();
     let held = count(|fate| *fate == Fate::Held);
     let unasked = count(|fate| matches!(fate, Fate::Unasked(_)));
     let others = count(|fate| matches!(fate, Fate::Refused | Fate::Blocked(_)));
     let mut notes = Vec::new();
     if held > 0 {
+        let pin = to.map(|layer| format!("--to {layer} and "));
         notes.push(format!(
-            "{held} held: read them in the sandbox, then add --approve PATH for each, \
-             or --approve-all"
+            "{held} held: read them in the sandbox, then add {}--approve PATH for each, \
+             or --approve-all",
+            pin.unwrap_or_default()
         ));
     }
     if unasked > 0 {
