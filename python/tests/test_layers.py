@@ -97,6 +97,8 @@ def test_the_last_word_behind_a_command_counts(
         ([BEGIN, END], NOT_TOLD),
         ([BEGIN, END, frame(LAYER, b"\xff")], NOT_TOLD),
         ([BEGIN, frame(LAYER, BARE), END, frame(LAYER, TOLD)], 3),
+        # A sandbox's own word, and the beginning of a frame that swallows the server's.
+        ([BEGIN, END, frame(LAYER, BARE), HEAD.pack(99, 0, 9999), frame(LAYER, TOLD)], NOT_TOLD),
     ],
 )
 def test_the_last_frame_behind_a_command_counts(
@@ -130,7 +132,7 @@ def test_a_command_that_was_reached_again_does_not_know_its_layer(drive: Make) -
     def handler(request: Seen) -> Iterable[bytes]:
         if request.method == "POST":
             return [stream_head() + chunk(BEGIN), HANG_UP]
-        return [stream(BEGIN, END)]
+        return [stream(BEGIN, END, frame(LAYER, BARE))]
 
     with FakeServer(handler) as server:
         done = drive(server.address).exec("s", "x", seal=True)

@@ -56,6 +56,7 @@ pub struct Exec {
     tries: usize,
     /// Whether a layer is to be told behind the end.
     seals: bool,
+    is_reached_again: bool,
     /// What was last told of it: before the server itself, the sandbox may have said anything.
     layer: Option<Told>,
     has_ended: bool,
@@ -191,6 +192,7 @@ impl Exec {
             offset,
             tries: 0,
             seals: false,
+            is_reached_again: false,
             layer: None,
             has_ended: false,
             is_over: false,
@@ -222,7 +224,9 @@ impl Exec {
                 Ok(Some(frame)) => frame,
                 ended @ (Ok(None) | Err(_)) if self.has_ended => {
                     self.is_over = true;
-                    let last = self.layer.take().filter(|_| ended.is_ok());
+                    // Half a frame may hold what the server said.
+                    let is_whole = ended.is_ok() && self.buffer.is_empty();
+                    let last = self.layer.take().filter(|_| is_whole);
                     return Ok(Some(last.unwrap_or_else(not_told)));
                 }
                 Ok(None) => {
@@ -268,6 +272,8 @@ impl Exec {
                 (self.has_ended, self.is_over) = (true, !self.seals);
                 Told::Ended(parse(&payload)?)
             }
+            // The server says nothing on a stream by which a command was reached again.
+            FrameKind::Layer | FrameKind::LayerError if self.is_reached_again => return Ok(None),
             FrameKind::Layer | FrameKind::LayerError => {
                 self.layer = match kind {
                     FrameKind::Layer => parse(&payload).map(Told::Layer).ok(),
@@ -321,6 +327,7 @@ impl Exec {
                     *self = again;
                     self.offset = since;
                     (self.tries, self.seals) = (tries, seals);
+                    self.is_reached_again = true;
                     return Ok(());
                 }
                 Err(error) if may_pass(&error) => {}

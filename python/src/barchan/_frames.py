@@ -32,6 +32,11 @@ class FrameDecoder:
 
     _buffer: bytearray = field(default_factory=bytearray)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether no half frame is left."""
+        return not self._buffer
+
     # BOUNDARY: sandbox → host. Test: test_a_frame_that_cannot_be_is_refused
     def feed(self, data: bytes) -> list[Frame]:
         """The frames that these bytes complete."""

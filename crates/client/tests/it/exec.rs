@@ -216,6 +216,8 @@ async fn the_last_word_on_a_layer_counts() {
     );
     let end = frame(FrameKind::Ended, 0, b"{\"exit_code\":0}");
     let alive = frame(FrameKind::Alive, 0, b"");
+    let mut swallows = frame(FrameKind::Unknown(99), 0, &[0; 900]);
+    swallows.truncate(20);
     for (before, behind, breaks, expected) in [
         (vec![], [alive, layer(2)].concat(), false, "2"),
         (layer(1), layer(2), false, "2"),
@@ -227,6 +229,13 @@ async fn the_last_word_on_a_layer_counts() {
         ),
         (layer(1), layer(2), true, "LAYER::NOT_TOLD"),
         (vec![], vec![], false, "LAYER::NOT_TOLD"),
+        // A sandbox's own word, and half a frame that swallows the server's.
+        (
+            layer(1),
+            [swallows, layer(2)].concat(),
+            false,
+            "LAYER::NOT_TOLD",
+        ),
         (
             vec![],
             frame(FrameKind::Layer, 0, b"{"),

@@ -170,6 +170,9 @@ class ExecTranscript:
         if not self.ended or not isinstance(code, int):
             raise ProtocolError("the stream stopped before the command ended; did its sandbox end?")
         error = str(self._end.get("error") or "")
+        if not self._decoder.is_whole:
+            # Half a frame may hold what the server said.
+            self.layer.forget()
         return ExecResult(
             id=self.id,
             exit_code=code,

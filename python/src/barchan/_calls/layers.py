@@ -56,9 +56,12 @@ class Told:
 
     asked: bool = False
     _last: Layer | LayerFailure = NOT_TOLD
+    _is_over: bool = False
 
     def layer(self, found: object) -> None:
         """Takes the layer that was sealed."""
+        if self._is_over:
+            return
         try:
             self._last = read_layer(found)
         except (ProtocolError, TypeError, ValueError):
@@ -66,12 +69,14 @@ class Told:
 
     def failure(self, found: object) -> None:
         """Takes the reason why there is none."""
+        if self._is_over:
+            return
         said = found if isinstance(found, dict) else {}
         self._last = LayerFailure(str(said.get("code") or ""), str(said.get("message") or ""))
 
     def forget(self) -> None:
-        """The stream broke, and with it the last word."""
-        self._last = NOT_TOLD
+        """The stream broke, and with it the last word: on another one the server says nothing."""
+        self._last, self._is_over = NOT_TOLD, True
 
     @property
     def sealed(self) -> Layer | None:
