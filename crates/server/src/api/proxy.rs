@@ -111,9 +111,6 @@ impl Api {
     ) -> Result<Response<Body>, Refusal> {
         trail.leads_inside(target, request.method());
         let asks_seal = sealing::is_asked(request.headers());
-        if asks_seal {
-            trail.leads_to_layer();
-        }
         let id: Option<SandboxId> = target.id().parse().ok();
         let port = endpoints::port(target.port());
         let named = (id.as_ref(), port.as_ref().ok().copied());
@@ -135,6 +132,7 @@ impl Api {
         let place = (&id, port);
         let ordered = Box::pin(self.order_seal(peer, target, place, request)).await;
         let (order, request) = ordered?;
+        trail.leads_to_layer();
         let answer = this.pass_on(peer, target, (id, port), request).await?;
         Ok(order.follow(answer))
     }
