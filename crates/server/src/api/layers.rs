@@ -98,6 +98,8 @@ impl Api {
         let body = body::read_json(request, self.body_wait).await?;
         let wish = Undo::read(body.as_ref())?;
         let record = self.lifecycle.undo(&id, wish).await?;
+        // They lead to the daemon that was, which may not have ended yet.
+        self.proxy.pool.forget(&id);
         Ok(reply::json(200, &views::sandbox(&record)))
     }
 
