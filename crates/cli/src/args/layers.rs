@@ -49,11 +49,11 @@ pub(crate) enum Layers {
         force: bool,
         /// Sandbox, by id or the beginning of one
         sandbox: String,
-        /// Layer to begin with, by its number; 0: how the sandbox was made; the last one when not
-        /// given
+        /// Layer to begin with, by its number; 0: how the sandbox was made; the one before TO when
+        /// not given
         from: Option<u32>,
-        /// Layer of which is shown what differs in it; one that is sealed for it, and forgotten
-        /// afterwards, when not given
+        /// Layer of which is shown what differs in it; how the sandbox is now when not given, and
+        /// its last layer if it does not run
         to: Option<u32>,
     },
     /// Make a snapshot of a layer, and print its id; `barchan snapshot export` packs it as an image
@@ -116,8 +116,8 @@ pub(crate) struct Export {
     /// Layer to begin with; 0, how the sandbox was made, when not given
     #[arg(long, value_name = "NUMBER", conflicts_with = "archive")]
     pub(crate) from: Option<u32>,
-    /// Layer to end with; one that is sealed for it, and forgotten afterwards, when not given, and
-    /// the newest of a sandbox that does not run
+    /// Layer to end with; one that is sealed for it, and kept, when not given, and the last of a
+    /// sandbox that does not run
     #[arg(long, value_name = "NUMBER", conflicts_with = "archive")]
     pub(crate) to: Option<u32>,
     /// Folder of the sandbox that is brought; when not given, /workspace if it changed, else /
