@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import socket as sockets
 import subprocess
 import time
 from contextlib import suppress
@@ -117,6 +118,19 @@ class LiveServer:
             self.process.kill()
             self.process.wait()
             raise
+        # Whoever is killed is the keeper, and the server that dies with it dies after it.
+        deadline = time.monotonic() + STOP_S
+        while self.listens():
+            assert time.monotonic() < deadline, f"{self.domain} is still listened on"
+
+    def listens(self) -> bool:
+        """Whether anybody takes connections at its address."""
+        host, _, port = self.domain.rpartition(":")
+        try:
+            sockets.create_connection((host.strip("[]"), int(port)), STOP_S).close()
+        except OSError:
+            return False
+        return True
 
     def stop(self) -> None:
         """Ends the server and everything that it started, and removes its state."""

@@ -52,6 +52,8 @@ struct Sandbox {
     tree: Tree,
     /// Its layers, 0 among them.
     layers: BTreeMap<u32, Tree>,
+    /// What each of its layers but 0 stands on.
+    parents: BTreeMap<u32, u32>,
     at: u32,
     last: u32,
 }
@@ -170,6 +172,7 @@ impl<'a> Life<'a> {
         let steps = &mut self.taken.0;
         steps.push(format!("seal {number}, copied: {}", layer.is_copied));
         assert_eq!((number, layer.parent), (now.last + 1, now.at));
+        now.parents.insert(number, now.at);
         (now.last, now.at) = (number, number);
         now.layers.insert(number, begun_with(now.tree.clone()));
         match (layer.is_copied, is_held) {
@@ -265,7 +268,7 @@ impl<'a> Life<'a> {
             .forget_layers(&self.now.id, &gone)
             .await
             .unwrap();
-        self.now.layers.retain(|number, _| !gone.contains(number));
+        gone.iter().for_each(|number| self.now.forget(*number));
         for layer in gone.into_iter().take(1) {
             let refused = self
                 .world
@@ -278,11 +281,11 @@ impl<'a> Life<'a> {
         self.count().await;
     }
 
-    /// It has the layers that are known, and no other.
+    /// It has the layers that are known, each on the one that is known, and no other.
     pub(super) async fn count(&self) {
         let listed = self.world.native.layers(&self.now.id).await.unwrap();
-        let listed = listed.iter().map(|layer| layer.number);
-        assert!(listed.eq(self.now.layers.keys().copied().skip(1)));
+        let listed = listed.iter().map(|layer| (layer.number, layer.parent));
+        assert_eq!(listed.collect::<BTreeMap<_, _>>(), self.now.parents);
     }
 
     /// Compares any two layers.
@@ -346,6 +349,7 @@ impl Sandbox {
             name,
             layers: BTreeMap::from([(0, tree.clone())]),
             tree,
+            parents: BTreeMap::new(),
             at: 0,
             last: 0,
         }
@@ -354,6 +358,17 @@ impl Sandbox {
     fn origin(&self, layer: u32) -> Origin {
         let sandbox = self.id.clone();
         Origin { sandbox, layer }
+    }
+
+    /// What stood on the layer stands on the one before it.
+    fn forget(&mut self, layer: u32) {
+        self.layers.remove(&layer);
+        let before = self.parents.remove(&layer).unwrap();
+        for at in self.parents.values_mut().chain([&mut self.at]) {
+            if *at == layer {
+                *at = before;
+            }
+        }
     }
 }
 
