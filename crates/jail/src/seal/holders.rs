@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{AtFlags, Dir, Mode, OFlags, Stat, StatxFlags};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, Stat, Statx, StatxFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +22,8 @@ const HOLDERS_MAX: usize = 32;
 const LOOK_NS_MAX: i64 = 5_000_000_000;
 /// Longest name of what is held that is told, in bytes.
 const NAME_BYTES_MAX: usize = 256;
+/// How long what the kernel tells of a process is, as a rule, in bytes.
+const TABLE_BYTES: usize = 4 << 10;
 /// The longest table of mounts that is read, in bytes.
 const TABLE_BYTES_MAX: u64 = 4 << 20;
 
@@ -266,40 +268,37 @@ fn places(process: &OwnedFd, root: &Root) -> io::Result<Places> {
     Ok(Places::Stands(stands))
 }
 
-/// What it has open.
+/// What it has open. One look at each: a sandbox may have very many.
 fn descriptors(process: &OwnedFd, root: &Root) -> io::Result<Option<(Holding, String)>> {
-    let (files, notes) = (
-        rustix::fs::openat(process, "fd", FOLDER, Mode::empty())?,
-        rustix::fs::openat(process, "fdinfo", FOLDER, Mode::empty())?,
-    );
-    for name in numbers(&notes)? {
-        let Some(note) = gone_is_none(read(&notes, &name))? else {
+    let files = rustix::fs::openat(process, "fd", FOLDER, Mode::empty())?;
+    for name in numbers(&files)? {
+        let Some(found) = gone_is_none(opened(&files, &name))? else {
             continue;
         };
-        let Some((mount, flags)) = note_of(&note) else {
-            continue;
-        };
-        if mount != root.mount {
+        if found.stx_mnt_id != root.mount {
             continue;
         }
-        if flags & libc::O_PATH == 0 && flags & libc::O_ACCMODE != libc::O_RDONLY {
+        // The mode of the link says for what it was opened: for nothing, where it is but a place.
+        let link = rustix::fs::statat(&files, name.as_c_str(), AtFlags::SYMLINK_NOFOLLOW);
+        let Some(link) = gone_is_none(link)? else {
+            continue;
+        };
+        if link.st_mode & libc::S_IWUSR != 0 {
             return Ok(Some((Holding::Writes, target(&files, &name))));
         }
-        let found = gone_is_none(follow(&files, &name))?;
-        if found.is_some_and(|found| found.st_mode & libc::S_IFMT == libc::S_IFDIR) {
+        if u32::from(found.stx_mode) & libc::S_IFMT == libc::S_IFDIR {
             return Ok(Some((Holding::Folder, target(&files, &name))));
         }
     }
     Ok(None)
 }
 
-/// The mount and the flags of an open file.
-fn note_of(note: &[u8]) -> Option<(u64, i32)> {
-    let text = String::from_utf8_lossy(note);
-    let field = |name| text.lines().find_map(|line| line.strip_prefix(name));
-    let mount = field("mnt_id:")?.trim().parse().ok()?;
-    let flags = i32::from_str_radix(field("flags:")?.trim(), 8).ok()?;
-    Some((mount, flags))
+/// The mount of an open file and its type. Whoever serves the file system is not asked: it may be
+/// one that answers to nobody.
+fn opened(files: &OwnedFd, name: &CString) -> io::Result<Statx> {
+    let fields = StatxFlags::MNT_ID | StatxFlags::TYPE;
+    let flags = AtFlags::STATX_DONT_SYNC;
+    Ok(rustix::fs::statx(files, name.as_c_str(), flags, fields)?)
 }
 
 /// Its number in the sandbox, and its name.
@@ -344,7 +343,7 @@ fn target(folder: &OwnedFd, link: impl rustix::path::Arg) -> String {
 pub(super) fn read(folder: &OwnedFd, name: impl rustix::path::Arg) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let file = rustix::fs::openat(folder.as_fd(), name, flags, Mode::empty())?;
-    let mut content = Vec::new();
+    let mut content = Vec::with_capacity(TABLE_BYTES);
     File::from(file)
         .take(TABLE_BYTES_MAX)
         .read_to_end(&mut content)?;

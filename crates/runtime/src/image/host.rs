@@ -23,6 +23,7 @@ use super::seal::{self, Secrets};
 use super::store::{self, Store};
 use super::{Bind, HOST, PATH_DEFAULT, ResolvedImage, VENV};
 
+use fingerprint::Glance;
 pub(super) use python::{HostPython, PYTHON_MIN, Pip, pip};
 
 /// The interpreter that recipes on `host` use, if the system has one.
@@ -40,7 +41,7 @@ pub(super) struct Host {
 /// The image as it fits the host now.
 #[derive(Debug)]
 pub(super) struct Current {
-    fingerprint: String,
+    glance: Glance,
     pub manifest: Manifest,
     pub layer: String,
     pub binds: Vec<Bind>,
@@ -64,14 +65,15 @@ impl Host {
     /// Answers at once while the host is unchanged, else makes the skeleton anew. Not to be called
     /// with the store's lock held.
     pub(super) fn current(&self, store: &Store) -> Result<Arc<Current>, ImageError> {
-        let fingerprint = fingerprint::quick(&self.root);
+        let glance = Glance::at(&self.root);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(current) = known.as_ref()
-            && current.fingerprint == fingerprint
+            && current.glance == glance
             && store.layer(&current.layer).is_dir()
         {
             return Ok(Arc::clone(current));
         }
+        let fingerprint = glance.print();
         let manifest = match self.remembered(store, &fingerprint) {
             Some(manifest) => manifest,
             None => self.make(store, &fingerprint)?,
@@ -79,7 +81,7 @@ impl Host {
         let layer = manifest.layers.first().cloned().unwrap_or_default();
         let (_, binds) = tree::system_folders(&self.root)?;
         let current = Arc::new(Current {
-            fingerprint,
+            glance,
             manifest,
             layer,
             binds,

@@ -37,16 +37,35 @@ const WATCHED: [&str; 14] = [
     "etc/mime.types",
 ];
 
-/// Changes whenever a watched file or folder does; some twenty looks at the disk.
-pub(super) fn quick(root: &Path) -> String {
-    let mut text = format!("{}\n", super::skeleton::VERSION);
-    for path in DATABASES.iter().chain(&WATCHED) {
-        if let Ok(found) = fs::metadata(root.join(path)) {
-            let (size, s, ns) = (found.size(), found.mtime(), found.mtime_nsec());
-            let _ = writeln!(text, "{path} {} {size} {s}.{ns}", found.ino());
-        }
+/// What is seen of the watched files and folders: inode, size and date of each, where it is there.
+/// It differs whenever one of them does. Taken for each sandbox that is made, so it is no text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Glance(Vec<Option<(u64, u64, i64, i64)>>);
+
+impl Glance {
+    /// Some twenty looks at the disk.
+    pub(super) fn at(root: &Path) -> Self {
+        let look = |path: &&str| {
+            let found = fs::metadata(root.join(path)).ok()?;
+            Some((found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
+        };
+        Self(watched().map(look).collect())
     }
-    sha256(text.as_bytes())
+
+    /// The digest of it that is kept beside what was made of the host.
+    pub(super) fn print(&self) -> String {
+        let mut text = format!("{}\n", super::skeleton::VERSION);
+        for (path, found) in watched().zip(&self.0) {
+            if let Some((inode, size, s, ns)) = found {
+                let _ = writeln!(text, "{path} {inode} {size} {s}.{ns}");
+            }
+        }
+        sha256(text.as_bytes())
+    }
+}
+
+fn watched() -> impl Iterator<Item = &'static &'static str> {
+    DATABASES.iter().chain(&WATCHED)
 }
 
 /// Digest of the package database and the release file.
@@ -143,11 +162,13 @@ mod tests {
     }
 
     #[test]
-    fn an_installed_package_shows_in_the_quick_print() {
+    fn an_installed_package_is_seen_at_a_glance() {
         let root = host(Some("a"));
-        let before = quick(root.path());
-        assert_eq!(before, quick(root.path()));
+        let before = Glance::at(root.path());
+        assert_eq!(before, Glance::at(root.path()));
         fs::write(root.path().join("var/lib/dpkg/status"), "ab").unwrap();
-        assert_ne!(before, quick(root.path()));
+        let after = Glance::at(root.path());
+        assert_ne!(before, after);
+        assert_ne!(before.print(), after.print());
     }
 }
