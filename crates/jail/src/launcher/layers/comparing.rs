@@ -14,9 +14,6 @@ use crate::launcher::snapshots::Task;
 use crate::launcher::{Launcher, now_ms};
 use crate::proto::{CompareOrder, Failure, FailureKind};
 
-/// Longest time to tell what differs, in milliseconds.
-const COMPARING_MS_MAX: i64 = 600_000;
-
 /// The stacks of two layers, top first.
 type Stacks = [Vec<Rc<Layer>>; 2];
 
@@ -97,9 +94,9 @@ impl Launcher {
 impl Launcher {
     /// Ends those that take too long, as whoever listens may be as slow as he likes.
     pub(in super::super) fn watch_comparing(&mut self) {
-        let now_ms = now_ms();
+        let (now_ms, most_ms) = (now_ms(), i64::from(self.options.comparing_ms));
         self.snapshots
-            .end_comparing(|_, since_ms| now_ms - since_ms > COMPARING_MS_MAX);
+            .end_comparing(|_, since_ms| now_ms - since_ms > most_ms);
     }
 
     /// Ends those of a sandbox that goes: its disk is not to stay for them.

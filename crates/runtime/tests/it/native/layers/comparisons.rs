@@ -1,0 +1,129 @@
+//! A comparison of layers ends with whatever it stands on, and in time, though nobody reads it.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use barchan_runtime::{CompareOrder, Comparison, ErrorKind, Form, Runtime, RuntimeError};
+use barchan_wire::id::SandboxId;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use tokio::time::Instant;
+
+use super::super::snapshots::deaths::worker;
+use super::super::world::World;
+use super::{PATIENCE, is_able};
+
+/// More than lies between the process that compares and its reader.
+const MAKES: &str = "head -c 33554432 /dev/urandom > /much; echo made; exec sleep 100000";
+
+/// A comparison that nobody reads, in its midst, and the process that is at it.
+struct Held {
+    comparison: Comparison,
+    process: OwnedFd,
+}
+
+impl Held {
+    /// Waits for the end of the process.
+    async fn ends(&self) {
+        let process = self.process.try_clone().unwrap();
+        let ended = tokio::task::spawn_blocking(move || {
+            let span = Timespec {
+                tv_sec: PATIENCE.as_secs().cast_signed(),
+                tv_nsec: 0,
+            };
+            poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&span))
+        });
+        assert_eq!(ended.await.unwrap(), Ok(1), "it is still there");
+    }
+
+    /// Whether its reader, who reads on now, hears all of it.
+    async fn is_whole(mut self) -> bool {
+        let mut is_whole = false;
+        while let Some(piece) = self.comparison.pieces.recv().await {
+            is_whole = piece.is_empty();
+        }
+        is_whole
+    }
+}
+
+impl World {
+    async fn much(&self) -> (SandboxId, u32) {
+        let id = self.starts(MAKES, "made", None).await;
+        let layer = self.seal(&id).await.number;
+        (id, layer)
+    }
+
+    async fn try_hold(&self, id: &SandboxId, layer: u32) -> Result<Held, RuntimeError> {
+        let order = CompareOrder {
+            sandbox: id.clone(),
+            from: 0,
+            to: layer,
+            form: Form::Tar,
+        };
+        let compared = self.native.compare(order);
+        let found = async {
+            let found = worker(self.native.launcher_pid(), "barchan-diff").await;
+            pidfd_open(found, PidfdFlags::empty()).unwrap()
+        };
+        let (comparison, process) = tokio::join!(compared, found);
+        Ok(Held {
+            comparison: comparison?,
+            process,
+        })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_comparison_ends_with_its_sandbox() {
+    let world = World::new().await;
+    if !is_able(&world) {
+        return;
+    }
+    let (id, layer) = world.much().await;
+    let held = world.try_hold(&id, layer).await.unwrap();
+    world.native.delete(&id).await.unwrap();
+    held.ends().await;
+    assert!(!held.is_whole().await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_comparison_ends_with_its_launcher() {
+    let world = World::new().await;
+    if !is_able(&world) {
+        return;
+    }
+    let (id, layer) = world.much().await;
+    let held = world.try_hold(&id, layer).await.unwrap();
+    let killed = world.native.launcher_pid();
+    let process = Pid::from_raw(killed.cast_signed()).unwrap();
+    kill_process(process, Signal::KILL).unwrap();
+    held.ends().await;
+    assert!(!held.is_whole().await);
+    let deadline = Instant::now() + PATIENCE;
+    // Or the end of this world would be a moment in which it has none.
+    while world.native.launcher_pid() == killed {
+        assert!(Instant::now() < deadline, "it has no successor");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_comparison_ends_when_its_time_is_over() {
+    let world = World::of_launcher(&["--comparing-ms", "500"]).await;
+    if !is_able(&world) {
+        return;
+    }
+    let (id, layer) = world.much().await;
+    let deadline = Instant::now() + PATIENCE;
+    let held = loop {
+        match world.try_hold(&id, layer).await {
+            Ok(held) => break held,
+            // On a busy host it may be over before anything was told.
+            Err(error) => assert_eq!(error.kind, ErrorKind::LayerFailed, "{error}"),
+        }
+        assert!(Instant::now() < deadline, "none begins in time");
+    };
+    held.ends().await;
+    assert!(!held.is_whole().await);
+    world.native.delete(&id).await.unwrap();
+}
