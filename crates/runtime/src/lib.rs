@@ -11,6 +11,7 @@ pub mod native;
 pub mod observed;
 pub mod plan;
 pub mod remote;
+mod shares;
 mod wait;
 
 use std::borrow::Cow;
@@ -28,6 +29,7 @@ use tokio::sync::{broadcast, mpsc};
 pub use layers::{CompareOrder, Form, Holder, Holding, Layer, Origin, SealOrder, Sealed, WhenHeld};
 pub use observed::{EndReason, Observed, Phase};
 pub use plan::{Gpus, Hook, Limits, NewVolume, Plan, Volume, VolumeSource};
+pub use shares::{Full, Share, Shares};
 
 /// What makes sandboxes. All verbs are safe to repeat, and a runtime holds no state that it cannot
 /// rebuild from `list`.

@@ -15,7 +15,7 @@ use super::query::Query;
 use super::reply::{self, Body};
 use super::routes::Place;
 use super::{Api, body, sandboxes, snapshots, views};
-use crate::lifecycle::{LayerError, LifecycleError, Range, To};
+use crate::lifecycle::{Comparing, LayerError, LifecycleError, Range, To};
 
 /// Lines of JSON.
 const LINES: &str = "application/x-ndjson";
@@ -73,8 +73,8 @@ impl Api {
                 return Err(Refusal::parameter(words));
             }
         };
-        let comparison = self.lifecycle.compare(&id, range, form).await?;
-        let mut response = Response::new(Body::ended(comparison.pieces));
+        let Comparing { comparison, share } = self.lifecycle.compare(&id, range, form).await?;
+        let mut response = Response::new(Body::ended(comparison.pieces, share));
         let kind = HeaderValue::from_static(kind);
         response.headers_mut().insert(CONTENT_TYPE, kind);
         Ok(response)

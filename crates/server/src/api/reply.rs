@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use barchan_daemon::payload::Payload;
+use barchan_runtime::Share;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, LOCATION};
 use http::{HeaderValue, Request, Response, StatusCode};
@@ -41,6 +42,8 @@ pub(crate) type Broken = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) struct Ended {
     pieces: mpsc::Receiver<Bytes>,
     is_over: bool,
+    /// The place of whoever asked, which is taken until all is sent.
+    _share: Option<Share>,
 }
 
 impl Ended {
@@ -61,9 +64,12 @@ impl Ended {
 
 impl Body {
     /// Pieces of which one without length is the last; without that the answer breaks off.
-    pub(super) fn ended(pieces: mpsc::Receiver<Bytes>) -> Self {
-        let is_over = false;
-        Self::Ended(Ended { pieces, is_over })
+    pub(super) fn ended(pieces: mpsc::Receiver<Bytes>, share: Option<Share>) -> Self {
+        Self::Ended(Ended {
+            pieces,
+            is_over: false,
+            _share: share,
+        })
     }
 
     /// Lets a span go on until the answer is sent, if that takes time.

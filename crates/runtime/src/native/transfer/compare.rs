@@ -1,7 +1,6 @@
 //! What differs between two layers, as the launcher's process tells it.
 
 use std::io::{self, Read, Write};
-use std::sync::Arc;
 use std::time::Duration;
 
 use barchan_jail::capture::stream::Receiver;
@@ -12,10 +11,10 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::Connection;
 use super::export::{Out, PIECE_BYTES, PIECES};
-use super::{Connection, EXPORTS_MAX};
 use crate::native::{Native, Settings, internal};
-use crate::{CompareOrder, Comparison, ErrorKind, RuntimeError};
+use crate::{ArchiveFault, CompareOrder, Comparison, ErrorKind, Full, RuntimeError};
 
 /// Longest time to tell what differs, however slowly it is heard.
 const COMPARING_MAX: Duration = Duration::from_secs(600);
@@ -28,10 +27,17 @@ impl Native {
         &self,
         order: CompareOrder,
     ) -> Result<Comparison, RuntimeError> {
-        let place = Arc::clone(&self.comparisons).try_acquire_owned();
-        let place = place.map_err(|_| {
-            let words = format!("{EXPORTS_MAX} layers are compared already: try again later");
-            RuntimeError::new(ErrorKind::Conflict, words)
+        let place = self.comparisons.take(order.sandbox.as_str());
+        let place = place.map_err(|full| {
+            let words = match full {
+                Full::All(most) => format!("{most} layers are compared already"),
+                Full::Own(most) => format!(
+                    "{most} layers of sandbox {} are compared already",
+                    order.sandbox
+                ),
+            };
+            let kind = ErrorKind::Archive(ArchiveFault::Busy);
+            RuntimeError::new(kind, format!("{words}: try again later"))
         })?;
         let limits = Limits::default();
         let until = Instant::now() + COMPARING_MAX;

@@ -3,7 +3,9 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use barchan_runtime::{CompareOrder, Comparison, ErrorKind, Form, Runtime, RuntimeError};
+use barchan_runtime::{
+    ArchiveFault, CompareOrder, Comparison, ErrorKind, Form, Runtime, RuntimeError,
+};
 use barchan_wire::id::SandboxId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
@@ -126,4 +128,40 @@ async fn a_comparison_ends_when_its_time_is_over() {
     held.ends().await;
     assert!(!held.is_whole().await);
     world.native.delete(&id).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_sandbox_does_not_take_all_places_of_comparisons() {
+    let world = World::new().await;
+    if !is_able(&world) {
+        return;
+    }
+    let (id, layer) = world.much().await;
+    let order = CompareOrder {
+        sandbox: id.clone(),
+        from: 0,
+        to: layer,
+        form: Form::Tar,
+    };
+    let first = world.native.compare(order.clone()).await.unwrap();
+    let _second = world.native.compare(order.clone()).await.unwrap();
+    let refused = world.native.compare(order.clone()).await.unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Archive(ArchiveFault::Busy));
+    let (other, layer) = world.much().await;
+    let of_other = CompareOrder {
+        sandbox: other.clone(),
+        to: layer,
+        ..order.clone()
+    };
+    world.native.compare(of_other).await.unwrap();
+    drop(first);
+    let deadline = Instant::now() + PATIENCE;
+    // Who is gone is noticed with the next piece.
+    while world.native.compare(order.clone()).await.is_err() {
+        assert!(Instant::now() < deadline, "its place is not free again");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    for id in [id, other] {
+        world.native.delete(&id).await.unwrap();
+    }
 }
