@@ -91,7 +91,7 @@ impl World {
         self.find_layer(&order.sandbox, order.to)?;
         let told = match order.form {
             Form::Lines => Bytes::from_static(NOTHING),
-            Form::Tar => Bytes::from_static(&[0; 1024]),
+            Form::Tar | Form::Exact => Bytes::from_static(&[0; 1024]),
         };
         let (sender, pieces) = mpsc::channel(2);
         let _ = sender.try_send(told);

@@ -133,7 +133,7 @@ impl Lifecycle {
             sandbox: id.clone(),
             from: 0,
             to: number,
-            form: Form::Tar,
+            form: Form::Exact,
         };
         let compared = self.0.runtime.compare(order).await;
         let mut pieces = compared.map_err(|source| by(id, source))?.pieces;
