@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
-from barchan import Conflict, Layer, LayerFailure, NotFound, ProtocolError
+from barchan import Conflict, Layer, LayerFailure, NotFound, ProtocolError, ServerFault
 from barchan._address import Address
 from barchan._frames import ENDED, HEAD, LAYER, LAYER_ERROR, STARTED
 from drivers import DRIVERS, Driver
@@ -250,6 +250,15 @@ def test_what_differs_between_layers_is_told(drive: Make) -> None:
         "/b", "deleted", None, True,
     )  # fmt: skip
     assert found.cut == "time"
+
+
+def test_why_a_diff_broke_off_is_told(drive: Make) -> None:
+    with (
+        FakeServer(lambda _: [lines(CHANGED, {"error": WHY})]) as server,
+        pytest.raises(ServerFault, match="the disk is full") as caught,
+    ):
+        drive(server.address).layers("s", "diff")
+    assert caught.value.code == "LAYER::FAILED"
 
 
 @pytest.mark.parametrize("reply", [lines(CHANGED), lines(), answer(200, b"{}\nno json\n")])

@@ -3,6 +3,7 @@
 //! Desired state comes down as a [`Plan`], observed state goes up as [`Observed`]. Never: HTTP
 //! requests of ours, the store, expiry.
 
+mod comparison;
 pub mod descriptors;
 pub mod fake;
 pub mod image;
@@ -26,6 +27,7 @@ use futures::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{broadcast, mpsc};
 
+pub use comparison::Comparison;
 pub use layers::{CompareOrder, Form, Holder, Holding, Layer, Origin, SealOrder, Sealed, WhenHeld};
 pub use observed::{EndReason, Observed, Phase};
 pub use plan::{Gpus, Hook, Limits, NewVolume, Plan, Volume, VolumeSource};
@@ -181,13 +183,6 @@ pub struct Export {
     /// How long the archive is, in bytes.
     pub bytes: u64,
     /// The archive. It ends early when something goes wrong, of which the log tells.
-    pub pieces: mpsc::Receiver<Bytes>,
-}
-
-/// What differs between two layers, as it is found.
-#[derive(Debug)]
-pub struct Comparison {
-    /// Pieces, none of them empty but the last one: without that it broke off.
     pub pieces: mpsc::Receiver<Bytes>,
 }
 

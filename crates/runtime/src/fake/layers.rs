@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use barchan_wire::id::SandboxId;
 use bytes::Bytes;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::world::World;
 use crate::{
@@ -94,13 +94,17 @@ impl World {
             Form::Tar | Form::Exact => Bytes::from_static(&[0; 1024]),
         };
         let (sender, pieces) = mpsc::channel(2);
+        let (breaks, broken) = oneshot::channel();
         let _ = sender.try_send(told);
         match &mut self.telling {
             Telling::Whole => drop(sender.try_send(Bytes::new())),
-            Telling::BreaksOff => {}
+            Telling::BreaksOff => {
+                let words = "the fake was told to break off";
+                let _ = breaks.send(RuntimeError::new(ErrorKind::LayerFailed, words));
+            }
             Telling::Held(all) => all.push(sender),
         }
-        Ok(Comparison { pieces })
+        Ok(Comparison { pieces, broken })
     }
 
     pub(super) fn undo(&mut self, id: &SandboxId, layer: u32) -> Result<Observed, RuntimeError> {

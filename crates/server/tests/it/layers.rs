@@ -147,8 +147,17 @@ async fn a_comparison_that_breaks_off_is_no_whole_answer() {
     let id = world.sandbox().await;
     world.sealed(&id, &Value::Null).await;
     world.fake.break_off();
-    let call = world.call("GET", &format!("/x/layers/{id}/diff"));
-    assert!(call.try_send().await.is_err());
+    let path = format!("/x/layers/{id}");
+    let lines = world.call("GET", &format!("{path}/diff")).send().await;
+    let last = lines.text().lines().last().unwrap();
+    let last: Value = serde_json::from_str(last).unwrap();
+    let why = json!({"code": "LAYER::FAILED", "message": "the fake was told to break off"});
+    assert_eq!(last, json!({ "error": why }));
+    let archive = world.call("GET", &format!("{path}/diff?format=tar"));
+    assert!(archive.try_send().await.is_err());
+    let digest = world.call("GET", &format!("{path}/kept/1")).send().await;
+    assert_eq!(digest.code(), "500 LAYER::FAILED");
+    assert!(digest.text().contains("told to break off"), "{digest:?}");
 }
 
 #[tokio::test]

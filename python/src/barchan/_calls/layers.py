@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 from barchan._calls.lifecycle import info, when
 from barchan._request import Answer, Call, Request, json_body
-from barchan.errors import ProtocolError
+from barchan.errors import ProtocolError, ServerFault
 from barchan.models import Layer, LayerChange, LayerDiff, LayerFailure, SandboxInfo, SnapshotInfo
 
 # Files in use are copied, which takes as long as there is to copy.
@@ -125,6 +125,9 @@ def diff(sandbox_id: str, start: int | None, end: int | None) -> Call[LayerDiff]
 def _read_diff(answer: Answer) -> LayerDiff:
     found = [payload(line) for line in answer.content.splitlines() if line]
     lines = [line for line in found if isinstance(line, dict)]
+    if lines and isinstance(error := lines[-1].get("error"), dict):
+        message = str(error.get("message") or "not all was told")
+        raise ServerFault(message, status=answer.head.status, code=str(error.get("code") or ""))
     if not lines or "summary" not in lines[-1] or len(lines) != len(found):
         raise ProtocolError("a diff without its last line")
     cut = lines[-1]["summary"].get("cut")

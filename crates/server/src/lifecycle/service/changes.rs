@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use barchan_runtime::{
-    CompareOrder, Comparison, ErrorKind, Form, Full, Layer, RuntimeError, Share,
-};
+use barchan_runtime::{CompareOrder, Comparison, Form, Full, Layer, RuntimeError, Share};
 use barchan_wire::id::SandboxId;
 use barchan_wire::lifecycle::Layer as Told;
 use barchan_wire::lifecycle::layers::{Commit, SealLayer};
@@ -136,17 +134,18 @@ impl Lifecycle {
             form: Form::Exact,
         };
         let compared = self.0.runtime.compare(order).await;
-        let mut pieces = compared.map_err(|source| by(id, source))?.pieces;
+        let mut comparison = compared.map_err(|source| by(id, source))?;
         let mut digest = Sha256::new();
-        while let Some(piece) = pieces.recv().await {
+        while let Some(piece) = comparison.pieces.recv().await {
             if piece.is_empty() {
                 told.digest = Some(format!("sha256:{}", hex::encode(digest.finalize())));
                 return Ok(told);
             }
             digest.update(&piece);
         }
-        let words = format!("layer {number} of sandbox {id} cannot be read to its end");
-        Err(LayerError::Runtime(RuntimeError::new(ErrorKind::LayerFailed, words)).into())
+        let RuntimeError { kind, message } = comparison.why_broken().await;
+        let words = format!("layer {number} of sandbox {id} cannot be read to its end: {message}");
+        Err(LayerError::Runtime(RuntimeError::new(kind, words)).into())
     }
 
     /// Begins to make a snapshot of a layer, of one that is sealed now if none is named.

@@ -51,7 +51,7 @@ impl World {
             to,
             form,
         };
-        let Comparison { mut pieces } = self.native.compare(order).await?;
+        let Comparison { mut pieces, .. } = self.native.compare(order).await?;
         let mut all = Vec::new();
         while let Some(piece) = pieces.recv().await {
             if piece.is_empty() {

@@ -8,7 +8,8 @@ use barchan_runtime::{
 };
 use barchan_wire::id::SandboxId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::super::snapshots::deaths::worker;
@@ -16,7 +17,8 @@ use super::super::world::World;
 use super::{PATIENCE, is_able};
 
 /// More than lies between the process that compares and its reader.
-const MAKES: &str = "head -c 33554432 /dev/urandom > /much; echo made; exec sleep 100000";
+const MAKES: &str = "head -c 33554432 /dev/urandom > /much; mkdir /texts; for n in $(seq 60); do \
+    seq 30000 > /texts/$n; done; echo made; exec sleep 100000";
 
 /// A comparison that nobody reads, in its midst, and the process that is at it.
 struct Held {
@@ -38,13 +40,22 @@ impl Held {
         assert_eq!(ended.await.unwrap(), Ok(1), "it is still there");
     }
 
-    /// Whether its reader, who reads on now, hears all of it.
-    async fn is_whole(mut self) -> bool {
-        let mut is_whole = false;
+    /// What its reader, who reads on now, hears: what is told before it breaks off, and why.
+    async fn rest(mut self) -> (Vec<u8>, RuntimeError) {
+        let mut told = Vec::new();
         while let Some(piece) = self.comparison.pieces.recv().await {
-            is_whole = piece.is_empty();
+            assert!(!piece.is_empty(), "as if it were whole");
+            told.extend_from_slice(&piece);
         }
-        is_whole
+        (told, self.comparison.why_broken().await)
+    }
+
+    /// Its process is gone, and whoever reads on is told this.
+    async fn breaks_off(self, words: &str) {
+        self.ends().await;
+        let (_, why) = self.rest().await;
+        assert_eq!(why.kind, ErrorKind::LayerFailed);
+        assert!(why.message.contains(words), "{why}");
     }
 }
 
@@ -55,12 +66,12 @@ impl World {
         (id, layer)
     }
 
-    async fn try_hold(&self, id: &SandboxId, layer: u32) -> Result<Held, RuntimeError> {
+    async fn try_hold(&self, id: &SandboxId, layer: u32, form: Form) -> Result<Held, RuntimeError> {
         let order = CompareOrder {
             sandbox: id.clone(),
             from: 0,
             to: layer,
-            form: Form::Tar,
+            form,
         };
         let compared = self.native.compare(order);
         let found = async {
@@ -82,10 +93,9 @@ async fn a_comparison_ends_with_its_sandbox() {
         return;
     }
     let (id, layer) = world.much().await;
-    let held = world.try_hold(&id, layer).await.unwrap();
+    let held = world.try_hold(&id, layer, Form::Tar).await.unwrap();
     world.native.delete(&id).await.unwrap();
-    held.ends().await;
-    assert!(!held.is_whole().await);
+    held.breaks_off("the sandbox was deleted").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -95,12 +105,11 @@ async fn a_comparison_ends_with_its_launcher() {
         return;
     }
     let (id, layer) = world.much().await;
-    let held = world.try_hold(&id, layer).await.unwrap();
+    let held = world.try_hold(&id, layer, Form::Tar).await.unwrap();
     let killed = world.native.launcher_pid();
     let process = Pid::from_raw(killed.cast_signed()).unwrap();
     kill_process(process, Signal::KILL).unwrap();
-    held.ends().await;
-    assert!(!held.is_whole().await);
+    held.breaks_off("the launcher ended").await;
     let deadline = Instant::now() + PATIENCE;
     // Or the end of this world would be a moment in which it has none.
     while world.native.launcher_pid() == killed {
@@ -118,15 +127,32 @@ async fn a_comparison_ends_when_its_time_is_over() {
     let (id, layer) = world.much().await;
     let deadline = Instant::now() + PATIENCE;
     let held = loop {
-        match world.try_hold(&id, layer).await {
+        match world.try_hold(&id, layer, Form::Tar).await {
             Ok(held) => break held,
             // On a busy host it may be over before anything was told.
             Err(error) => assert_eq!(error.kind, ErrorKind::LayerFailed, "{error}"),
         }
         assert!(Instant::now() < deadline, "none begins in time");
     };
+    held.breaks_off("it took more than 0.5 s").await;
+    world.native.delete(&id).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_of_a_comparison_that_breaks_off_are_whole() {
+    let world = World::new().await;
+    if !is_able(&world) {
+        return;
+    }
+    let (id, layer) = world.much().await;
+    let held = world.try_hold(&id, layer, Form::Lines).await.unwrap();
+    pidfd_send_signal(&held.process, Signal::KILL).unwrap();
     held.ends().await;
-    assert!(!held.is_whole().await);
+    let (told, why) = held.rest().await;
+    let told = String::from_utf8(told).unwrap();
+    let is_whole = |line: &str| serde_json::from_str::<Value>(line).is_ok();
+    assert!(told.ends_with('\n') && told.lines().all(is_whole), "{why}");
+    assert!(why.message.contains("or was killed"), "{why}");
     world.native.delete(&id).await.unwrap();
 }
 
