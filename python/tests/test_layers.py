@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
-from barchan import Conflict, Layer, LayerFailure, ProtocolError
+from barchan import Conflict, Layer, LayerFailure, NotFound, ProtocolError, ServerFault
 from barchan._address import Address
 from barchan._frames import ENDED, HEAD, LAYER, LAYER_ERROR, STARTED
 from drivers import DRIVERS, Driver
@@ -184,6 +184,46 @@ def test_layers_are_gone_back_to_forked_and_forgotten(drive: Make) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("args", "options", "body"),
+    [
+        ((), {}, {}),
+        ((0,), {}, {"layer": 0}),
+        ((3,), {"name": "best"}, {"layer": 3, "name": "best"}),
+    ],
+)
+def test_a_snapshot_is_made_of_a_layer(
+    drive: Make, args: tuple[int, ...], options: dict[str, str], body: dict[str, object]
+) -> None:
+    made = {
+        "id": "0b0e", "sandboxId": "s", "name": "best", "createdAt": "2025-01-02T03:04:05Z",
+        "status": {"state": "Creating", "reason": "being_taken", "message": "wait"},
+    }  # fmt: skip
+    with FakeServer(lambda _: [json_answer(made, 202)]) as server:
+        found = drive(server.address).layers("s/1", "commit", *args, **options)
+    assert (found.id, found.sandbox_id, found.name) == ("0b0e", "s", "best")
+    assert (found.state, found.reason, found.message) == ("Creating", "being_taken", "wait")
+    assert found.created_at.year == 2025
+    (seen,) = server.seen
+    assert (seen.method, seen.path) == ("POST", "/x/layers/s%2F1/commit")
+    assert json.loads(seen.body) == body
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        (json_answer({"code": "LAYER::NOT_FOUND", "message": "x"}, 404), NotFound),
+        (json_answer({"status": {}}, 202), ProtocolError),
+        (json_answer([], 202), ProtocolError),
+    ],
+)
+def test_a_snapshot_that_does_not_begin_is_an_error(
+    drive: Make, reply: bytes, error: type[Exception]
+) -> None:
+    with FakeServer(lambda _: [reply]) as server, pytest.raises(error):
+        drive(server.address).layers("s", "commit", 3)
+
+
 CHANGED = {
     "path": "/a", "change": "changed", "differs": ["content", "mode"], "diff": "--- a/a\n",
     "diffCut": "diff", "old": {"mode": 644}, "new": {"mode": 755},
@@ -210,6 +250,15 @@ def test_what_differs_between_layers_is_told(drive: Make) -> None:
         "/b", "deleted", None, True,
     )  # fmt: skip
     assert found.cut == "time"
+
+
+def test_why_a_diff_broke_off_is_told(drive: Make) -> None:
+    with (
+        FakeServer(lambda _: [lines(CHANGED, {"error": WHY})]) as server,
+        pytest.raises(ServerFault, match="the disk is full") as caught,
+    ):
+        drive(server.address).layers("s", "diff")
+    assert caught.value.code == "LAYER::FAILED"
 
 
 @pytest.mark.parametrize("reply", [lines(CHANGED), lines(), answer(200, b"{}\nno json\n")])

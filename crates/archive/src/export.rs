@@ -16,7 +16,7 @@ mod remove;
 mod review;
 
 pub use host::Target;
-pub use item::{Item, Kind, Reason, Topic, Verdict};
+pub use item::{Item, Kind, Reason, Sort, Topic, Verdict};
 pub use plan::{Consent, Fate, Line, Plan};
 pub use review::{Review, Wish, review};
 

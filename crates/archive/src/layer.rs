@@ -15,6 +15,7 @@ mod place;
 mod seen;
 
 pub use apply::Applied;
+pub use marks::is_mark;
 pub use pack::pack;
 pub use pick::Picker;
 pub(crate) use place::times;

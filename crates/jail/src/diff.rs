@@ -27,7 +27,7 @@ use budget::{Budget, Stop};
 pub use change::{Change, Kind, Part, Seen, TextCut, Type};
 pub use process::{Form, Given, Order, start};
 pub use spelling::Name;
-pub use tar::tar_of_changes;
+pub use tar::{Names, tar_of_changes};
 use walk::Walker;
 
 /// How much is looked at and told.

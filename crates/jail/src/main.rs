@@ -39,10 +39,14 @@ fn parse(mut args: impl Iterator<Item = OsString>) -> Result<Options, String> {
             }
             Some("--host-path") => options.host_paths.push(PathBuf::from(value)),
             Some("--devices") => options.devices = PathBuf::from(value),
-            // No server says this one.
-            Some("--still-ms") => {
+            // No server says these two.
+            Some(name @ ("--still-ms" | "--comparing-ms")) => {
                 let wanted = number().and_then(|it| u32::try_from(it).ok());
-                options.still_ms = wanted.ok_or("--still-ms takes a number")?;
+                let wanted = wanted.ok_or_else(|| format!("{name} takes a number"))?;
+                match name {
+                    "--still-ms" => options.still_ms = wanted,
+                    _ => options.comparing_ms = wanted,
+                }
             }
             _ => return Err(format!("unknown option {}", name.display())),
         }

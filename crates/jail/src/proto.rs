@@ -69,6 +69,9 @@ pub enum Request {
     ForgetLayers(ForgetOrder),
     /// Tell into this connection what differs between two layers. Answered as [`Request::Pack`].
     Compare(CompareOrder),
+    /// Why a comparison of this ticket ended before its end. Always answered by
+    /// [`Answer::Failed`]: of the kind `Layer`, or `NotFound` by a launcher that began none such.
+    WhyBroken(String),
     /// All named volumes. Answered by [`Answer::Volumes`].
     Volumes,
     /// Remove a named volume that nobody has mounted.
@@ -216,6 +219,9 @@ pub struct CompareOrder {
     pub form: Form,
     /// How much is looked at and told.
     pub limits: Limits,
+    /// Under which whoever asks is told later why it broke off; no two have the same.
+    #[serde(default)]
+    pub ticket: String,
 }
 
 /// Layers that nobody goes back to any more.

@@ -3,6 +3,7 @@
 //! Desired state comes down as a [`Plan`], observed state goes up as [`Observed`]. Never: HTTP
 //! requests of ours, the store, expiry.
 
+mod comparison;
 pub mod descriptors;
 pub mod fake;
 pub mod image;
@@ -11,6 +12,7 @@ pub mod native;
 pub mod observed;
 pub mod plan;
 pub mod remote;
+mod shares;
 mod wait;
 
 use std::borrow::Cow;
@@ -25,9 +27,11 @@ use futures::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{broadcast, mpsc};
 
+pub use comparison::Comparison;
 pub use layers::{CompareOrder, Form, Holder, Holding, Layer, Origin, SealOrder, Sealed, WhenHeld};
 pub use observed::{EndReason, Observed, Phase};
 pub use plan::{Gpus, Hook, Limits, NewVolume, Plan, Volume, VolumeSource};
+pub use shares::{Full, Share, Shares};
 
 /// What makes sandboxes. All verbs are safe to repeat, and a runtime holds no state that it cannot
 /// rebuild from `list`.
@@ -179,13 +183,6 @@ pub struct Export {
     /// How long the archive is, in bytes.
     pub bytes: u64,
     /// The archive. It ends early when something goes wrong, of which the log tells.
-    pub pieces: mpsc::Receiver<Bytes>,
-}
-
-/// What differs between two layers, as it is found.
-#[derive(Debug)]
-pub struct Comparison {
-    /// Pieces, none of them empty but the last one: without that it broke off.
     pub pieces: mpsc::Receiver<Bytes>,
 }
 

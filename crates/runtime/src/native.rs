@@ -29,7 +29,7 @@ use crate::image::Store;
 use crate::{
     Capabilities, CompareOrder, Comparison, EXECD_PORT, EndReason, ErrorKind, Export, ExportOrder,
     ImportOrder, Imported, Layer, NamedVolume, Observed, Phase, Pieces, Plan, Runtime,
-    RuntimeError, SealOrder, Sealed, Snapshot, SnapshotOrder, Upstream,
+    RuntimeError, SealOrder, Sealed, Shares, Snapshot, SnapshotOrder, Upstream,
 };
 use line::Line;
 use living::Living;
@@ -53,7 +53,7 @@ pub struct Native {
     /// Places of snapshots that are packed.
     exports: Arc<Semaphore>,
     /// Places of layers that are compared.
-    comparisons: Arc<Semaphore>,
+    comparisons: Shares,
     events: broadcast::Sender<Observed>,
     /// The launcher was told to go: its end is no accident, and it gets no successor.
     closing: AtomicBool,
@@ -82,7 +82,7 @@ impl Native {
             hello: Mutex::new(hello),
             living: Living::default(),
             exports: Arc::new(Semaphore::new(transfer::EXPORTS_MAX)),
-            comparisons: Arc::new(Semaphore::new(transfer::EXPORTS_MAX)),
+            comparisons: Shares::new(transfer::COMPARISONS_MAX, transfer::COMPARISONS_EACH),
             events: broadcast::Sender::new(EVENTS_MAX),
             closing: AtomicBool::new(false),
         });

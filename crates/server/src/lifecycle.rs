@@ -24,5 +24,5 @@ pub(crate) use list::word;
 pub use pool::KeptPool;
 pub use retention::Retention;
 pub use scope::Scope;
-pub use service::{Draft, Lifecycle, Parts, Range, Rules, To};
+pub use service::{Comparing, Draft, Lifecycle, Parts, Range, Rules, To};
 pub use snapshot::{SnapshotError, SnapshotFilter, SnapshotRecord, SnapshotState};

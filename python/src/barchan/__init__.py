@@ -42,6 +42,7 @@ from barchan.models import (
     Page,
     Paths,
     SandboxInfo,
+    SnapshotInfo,
     Usage,
 )
 
@@ -74,6 +75,7 @@ __all__ = [
     "SandboxInfo",
     "ServerFault",
     "ServerNotStarted",
+    "SnapshotInfo",
     "TooManyRequests",
     "Unauthorized",
     "Unreachable",

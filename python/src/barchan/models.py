@@ -87,6 +87,23 @@ class LayerDiff:
 
 
 @dataclass(frozen=True)
+class SnapshotInfo:
+    """A snapshot as the server knows it.
+
+    `state` is one of Creating, Ready, Failed and Deleting, or a word that a newer server knows;
+    `reason` and `message` say why. `sandbox_id` is the sandbox it was taken of, which may be gone.
+    """
+
+    id: str
+    state: str
+    sandbox_id: str = ""
+    name: str | None = None
+    reason: str = ""
+    message: str = ""
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True)
 class LayerFailure:
     """Why what a command wrote is not sealed; the command itself is none the worse for it."""
 

@@ -60,6 +60,7 @@ BY_SERVER_TESTS = {
     "LAYER::NOT_FOUND": (OF_LAYERS, "tests/it/layers.rs"),
     "LAYER::FILES_IN_USE": (OF_LAYERS, "tests/it/layers.rs"),
     "LAYER::SANDBOX_BUSY": (OF_LAYERS, "tests/it/layers.rs"),
+    "LAYER::COMPARISONS_BUSY": (OF_LAYERS, "tests/it/layers.rs"),
     "LAYER::FAILED": (FAILS, "tests/it/layers.rs"),
     "LAYER::NOT_SUPPORTED": (WEAK, "tests/it/layers.rs"),
     "SANDBOX::API_NOT_SUPPORTED": (WEAK, "tests/it/lifecycle.rs"),

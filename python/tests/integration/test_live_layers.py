@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import time
 from collections.abc import Iterator
 
 import pytest
 
-from barchan import AsyncSandbox, InvalidRequest, NotFound, Sandbox, ServerFault
+from barchan import AsyncSandbox, InvalidRequest, NotFound, Sandbox, ServerFault, SnapshotInfo
 from live_server import LiveServer
 
 
@@ -59,6 +61,43 @@ def test_commands_are_sealed_and_gone_back_to(box: Sandbox) -> None:
     assert [layer.number for layer in box.layers.list()] == [1]
     with pytest.raises(NotFound):
         box.layers.undo(2)
+
+
+def test_a_snapshot_is_made_of_a_layer(server: LiveServer, box: Sandbox) -> None:
+    if not seals(box):
+        with pytest.raises(ServerFault, match="seals no layers"):
+            box.layers.commit()
+        return
+    box.commands.run("echo one > /file", seal=True)
+    box.commands.run("echo two > /file", seal=True)
+
+    async def commit() -> SnapshotInfo:
+        return await AsyncSandbox(box.id, box.address).layers.commit(2)
+
+    line = ["--server", server.url, "--api-key", server.api_key]
+    for made, name, expected in (
+        (box.layers.commit(1, name="first"), "first", "one\n"),
+        (asyncio.run(commit()), None, "two\n"),
+        (box.layers.commit(), None, "two\n"),
+    ):
+        assert (made.sandbox_id, made.name) == (box.id, name)
+        deadline = time.monotonic() + 60
+        while (state := shown(server, made.id)) != "Ready":
+            assert state == "Creating"
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        ran = server.command(*line, "run", "--snapshot", made.id, "--", "cat", "/file")
+        assert (ran.returncode, ran.stdout) == (0, expected), ran.stderr
+    assert len(box.layers.list()) == 3, "without a number one is sealed"
+    with pytest.raises(NotFound):
+        box.layers.commit(9)
+
+
+def shown(server: LiveServer, snapshot: str) -> str:
+    """Where a snapshot stands."""
+    line = ["--server", server.url, "--api-key", server.api_key]
+    told = server.command(*line, "snapshot", "inspect", snapshot)
+    return str(json.loads(told.stdout)["status"]["state"])
 
 
 def test_a_layer_is_sealed_whatever_the_command_leaves_behind(box: Sandbox) -> None:

@@ -1,5 +1,8 @@
 //! Pure. What an archive brings, and what is said of it.
 
+/// Bits of a mode that lend the rights of an owner or group, and the sticky one.
+pub(super) const LENDING: u32 = 0o7000;
+
 /// What an entry is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
@@ -36,6 +39,48 @@ pub struct Item {
     pub verdict: Verdict,
     /// Which frame of the archive has its content.
     pub(super) frame: u64,
+}
+
+/// What an approval is of, beside a path: whoever approved a file has not approved a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Sort {
+    /// A file or folder.
+    Plain,
+    /// A file whose mode lends rights.
+    SetId,
+    /// A symbolic link.
+    Link,
+    /// That the name is gone.
+    Gone,
+}
+
+impl Sort {
+    /// All that are told from what is plain by a word before the path.
+    pub const NAMED: [Self; 3] = [Self::SetId, Self::Link, Self::Gone];
+
+    /// That word; none for what is plain.
+    #[must_use]
+    pub fn word(self) -> Option<&'static str> {
+        match self {
+            Self::Plain => None,
+            Self::SetId => Some("set_id"),
+            Self::Link => Some("link"),
+            Self::Gone => Some("gone"),
+        }
+    }
+}
+
+impl Item {
+    /// What an approval of it is of.
+    #[must_use]
+    pub fn sort(&self) -> Sort {
+        match self.kind {
+            Kind::Symlink(_) => Sort::Link,
+            Kind::Gone | Kind::Emptied => Sort::Gone,
+            Kind::File | Kind::Name(_) if self.mode & LENDING != 0 => Sort::SetId,
+            _ => Sort::Plain,
+        }
+    }
 }
 
 /// What the review says of an entry.
@@ -116,8 +161,6 @@ pub enum Reason {
     Special,
     /// Its name cannot be one below the folder.
     BadName(&'static str),
-    /// The archive has something else of the same name.
-    Twice,
     /// It lies beneath what is no folder.
     Beneath,
     /// It is one more name of a file that the archive does not have.
@@ -173,7 +216,6 @@ impl Reason {
             Self::Mounted => "mounted",
             Self::Special => "special",
             Self::BadName(_) => "bad_name",
-            Self::Twice => "twice",
             Self::Beneath => "beneath_no_folder",
             Self::NoSource => "no_source",
             Self::RootGone => "root_gone",
@@ -196,7 +238,6 @@ impl Reason {
             Self::Mounted => "another file system is mounted in it",
             Self::Special => "it is a device, pipe or socket",
             Self::BadName(why) => why,
-            Self::Twice => "the archive has two things of this name",
             Self::Beneath => "it lies beneath what is no folder",
             Self::NoSource => "it is one more name of a file that is not in the archive",
             Self::RootGone => "the root is no folder any more",

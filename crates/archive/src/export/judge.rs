@@ -2,12 +2,10 @@
 
 use tar::EntryType;
 
-use super::item::{Kind, Reason, Verdict};
+use super::item::{Kind, LENDING, Reason, Verdict};
 use super::names;
 use crate::frames::Frame;
 
-/// Bits that lend the rights of an owner or group, and the sticky one.
-const LENDING: u32 = 0o7000;
 /// The attribute with which a program has rights by itself.
 const CAPABILITY: &[u8] = b"security.capability";
 

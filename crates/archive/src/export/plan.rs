@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use super::SURVEYED_MAX;
 use super::host::Target;
-use super::item::{Item, Kind, Reason, Verdict};
+use super::item::{Item, Kind, Reason, Sort, Verdict};
 use super::judge::{self, Place};
 use super::remove::{list, survey};
 use super::review::{Review, above};
@@ -16,8 +16,8 @@ use crate::unpack::UnpackError;
 /// What may be done beyond what is plain.
 #[derive(Debug, Clone, Default)]
 pub struct Consent {
-    /// These held entries, by their exact paths.
-    pub paths: HashSet<Vec<u8>>,
+    /// These held entries, by what they are and their exact paths.
+    pub approved: HashSet<(Sort, Vec<u8>)>,
     /// All held entries.
     pub is_for_all: bool,
     /// Things of the folder may be removed.
@@ -25,8 +25,8 @@ pub struct Consent {
 }
 
 impl Consent {
-    fn approves(&self, path: &[u8]) -> bool {
-        self.is_for_all || self.paths.contains(path)
+    fn approves(&self, item: &Item) -> bool {
+        self.is_for_all || self.approved.contains(&(item.sort(), item.path.clone()))
     }
 }
 
@@ -176,7 +176,7 @@ impl Planner<'_> {
         if matches!(item.verdict, Verdict::Refused(_)) {
             return Ok(Fate::Refused);
         }
-        let is_free = item.verdict == Verdict::Plain || self.consent.approves(&item.path);
+        let is_free = item.verdict == Verdict::Plain || self.consent.approves(item);
         let fate = match item.kind {
             Kind::Emptied => return Ok(Fate::Nothing),
             Kind::Gone => return self.removal(item),
@@ -212,7 +212,7 @@ impl Planner<'_> {
         if item.verdict == Verdict::Plain {
             item.verdict = Verdict::of(found.reason.into_iter().collect());
         }
-        let is_free = item.verdict == Verdict::Plain || self.consent.approves(&item.path);
+        let is_free = item.verdict == Verdict::Plain || self.consent.approves(item);
         Ok(match (is_free, self.consent.may_remove) {
             (false, _) => Fate::Held,
             (true, false) => Fate::Unasked(found.entries),

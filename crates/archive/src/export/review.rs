@@ -16,6 +16,8 @@ use crate::unpack::{Name, UnpackError, UnpackLimits};
 /// What is taken when nothing is said, if the archive has it.
 const USUAL_ROOT: &[u8] = b"workspace";
 
+const TWICE: &str = "the archive has two entries of this name";
+
 /// What is to be reviewed.
 #[derive(Debug, Clone)]
 pub struct Wish {
@@ -59,6 +61,7 @@ pub fn review(input: &mut (impl Read + Seek), wish: Wish) -> Result<Review, Unpa
             outside: 0,
             context: wish.context,
         },
+        told: HashSet::new(),
         places: HashMap::new(),
         elsewhere: HashMap::new(),
         gone: Vec::new(),
@@ -133,6 +136,8 @@ struct Elsewhere {
 
 struct Reviewer {
     review: Review,
+    /// The names of all entries, marks among them.
+    told: HashSet<Vec<u8>>,
     /// Which item has a path.
     places: HashMap<Vec<u8>, usize>,
     /// Files elsewhere, by their names in the archive.
@@ -145,7 +150,7 @@ struct Reviewer {
 
 impl Reviewer {
     fn frame(&mut self, at: u64, frame: &Frame) -> Result<(), UnpackError> {
-        self.name_bytes += frame.name.len() + frame.link.len() + size_of::<Item>();
+        self.name_bytes += 2 * frame.name.len() + frame.link.len() + size_of::<Item>();
         if self.name_bytes > NAMES_BYTES_MAX {
             let what = "names than fit into 256 MiB".to_owned();
             return Err(UnpackError::TooMuch(what));
@@ -158,6 +163,10 @@ impl Reviewer {
             }
         };
         let (parts, above) = (name.parts(), name.above());
+        // Which of the two is meant nobody can say: not for the entry, nor for what it hides.
+        if !self.told.insert(parts.join(&b'/')) {
+            return Err(UnpackError::Refused(crate::shown(&frame.name), TWICE));
+        }
         match name.own().map_or(Ok(Mark::None), marks::mark) {
             Ok(Mark::None) => self.entry(at, frame, parts),
             Ok(Mark::Note) => {}
@@ -225,17 +234,7 @@ impl Reviewer {
             Ok(()) => judge::entry(frame, &item.kind, place),
             Err(reason) => Verdict::Refused(reason),
         };
-        if let Some(other) = self.places.get(&item.path)
-            && let Some(other) = self.review.items.get_mut(*other)
-        {
-            if other.kind == Kind::Folder && item.kind == Kind::Folder {
-                return;
-            }
-            other.verdict = Verdict::Refused(Reason::Twice);
-            item.verdict = Verdict::Refused(Reason::Twice);
-        } else {
-            self.places.insert(item.path.clone(), next);
-        }
+        self.places.insert(item.path.clone(), next);
         self.review.items.push(item);
     }
 

@@ -71,9 +71,18 @@ fn wish(root: Option<&str>) -> Wish {
 
 fn approved(paths: &[&str]) -> Consent {
     Consent {
-        paths: paths.iter().map(|path| path.as_bytes().to_vec()).collect(),
+        approved: paths.iter().map(|path| approval(path)).collect(),
         ..Consent::default()
     }
+}
+
+/// A path, or `gone:path` and its like.
+fn approval(text: &str) -> (Sort, Vec<u8>) {
+    let named = Sort::NAMED.into_iter().find_map(|sort| {
+        let rest = text.strip_prefix(sort.word()?)?.strip_prefix(':')?;
+        Some((sort, rest.as_bytes().to_vec()))
+    });
+    named.unwrap_or((Sort::Plain, text.as_bytes().to_vec()))
 }
 
 const ALL: fn() -> Consent = || Consent {
@@ -198,6 +207,34 @@ fn what_is_plain_comes_and_what_is_held_waits_for_approval() {
     assert_eq!(host.mode("su"), 0o4755);
     assert!(host.read(".git/hooks/pre-commit").is_some());
     assert!(host.folder.join("out").is_symlink());
+}
+
+#[test]
+fn an_approval_is_of_what_was_shown() {
+    let content = |mode| entry(EntryType::Regular, ".bashrc", "", mode, b"x");
+    for (what, entries, approval) in [
+        ("a file", vec![content(0o644)], ".bashrc"),
+        ("a program", vec![content(0o755)], ".bashrc"),
+        ("set-id", vec![content(0o4755)], "set_id:.bashrc"),
+        ("a link", vec![link(".bashrc", "a")], "link:.bashrc"),
+        ("a link out", vec![link(".bashrc", "/a")], "link:.bashrc"),
+        (
+            "a second name",
+            vec![file("a"), second(".bashrc", "a")],
+            ".bashrc",
+        ),
+        ("gone", vec![gone(".wh..bashrc")], "gone:.bashrc"),
+    ] {
+        for other in [".bashrc", "set_id:.bashrc", "link:.bashrc", "gone:.bashrc"] {
+            let consent = Consent {
+                may_remove: true,
+                ..approved(&[other])
+            };
+            let told = Host::new().with(&[".bashrc"]).bring(&entries, &consent);
+            let is_held = told.iter().any(|line| line.starts_with(".bashrc: held"));
+            assert_eq!(is_held, other != approval, "{what} as {other}: {told:?}");
+        }
+    }
 }
 
 #[test]

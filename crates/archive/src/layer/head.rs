@@ -25,7 +25,12 @@ pub(super) struct Head<'a> {
     /// Of a file of which only the parts with data follow, its size.
     pub(super) sparse: Option<u64>,
     pub(super) attributes: &'a [(Vec<u8>, Vec<u8>)],
+    /// Whether it is no mark, though its name is that of one.
+    pub(super) is_no_mark: bool,
 }
+
+/// Says so. No attribute of a file is written under such a name.
+const NO_MARK: &[u8] = b"BARCHAN.no_mark";
 
 impl<'a> Head<'a> {
     pub(super) fn of(kind: EntryType, name: &'a [u8], found: &'a Stat) -> Self {
@@ -37,6 +42,7 @@ impl<'a> Head<'a> {
             stored: 0,
             sparse: None,
             attributes: &[],
+            is_no_mark: false,
         }
     }
 }
@@ -72,6 +78,9 @@ impl Head<'_> {
     fn records(&self) -> Vec<u8> {
         let mut all = Vec::new();
         let mut add = |key: &[u8], value: &[u8]| record(&mut all, key, value);
+        if self.is_no_mark {
+            add(NO_MARK, b"1");
+        }
         if let Some(size) = self.sparse {
             add(b"GNU.sparse.major", b"1");
             add(b"GNU.sparse.minor", b"0");

@@ -10,6 +10,12 @@ const NOTE: &[u8] = b".wh..wh.";
 /// The attribute of a directory of which nothing below shows.
 pub(super) const OPAQUE_ATTRIBUTE: &std::ffi::CStr = c"user.overlay.opaque";
 
+/// Whether an image has a name, the last of a path, for a mark: no entry of it can be called so.
+#[must_use]
+pub fn is_mark(own: &[u8]) -> bool {
+    own.starts_with(GONE)
+}
+
 /// What the name of an entry says.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Mark<'a> {

@@ -13,7 +13,7 @@ use tar::EntryType;
 
 use super::attributes::{self, Told};
 use super::head::{Head, fill};
-use super::marks::{GONE, OPAQUE};
+use super::marks::{GONE, OPAQUE, is_mark};
 use super::{DEPTH_MAX, LayerLimits, LayerReport, Shift};
 use crate::frames::BLOCK;
 use crate::pack::{DIRECTORY, FILE};
@@ -37,6 +37,8 @@ pub(super) struct Packer<W> {
     shift: Option<Shift>,
     /// Whether it packs what is seen through an overlay, where there are no marks.
     is_seen: bool,
+    /// Whether names go that an image has for marks, and are told from those.
+    pub(super) takes_all_names: bool,
     report: LayerReport,
     /// The first name of each file of several.
     links: HashMap<(u64, u64), Vec<u8>>,
@@ -66,6 +68,7 @@ impl<W: Write> Packer<W> {
             limits,
             shift,
             is_seen,
+            takes_all_names: false,
             report: LayerReport::default(),
             links: HashMap::new(),
             link_bytes: 0,
@@ -116,7 +119,7 @@ impl<W: Write> Packer<W> {
             self.gone(name, above)?;
             return Ok(None);
         }
-        if own.to_bytes().starts_with(GONE) {
+        if is_mark(own.to_bytes()) && !self.takes_all_names {
             let why = "in an image, a name of this beginning says that another is gone; rename it";
             return Err(refused(name, why));
         }
@@ -249,7 +252,7 @@ impl<W: Write> Packer<W> {
     /// Says that a name is gone.
     pub(super) fn gone(&mut self, name: &[u8], above: usize) -> Result<(), PackError> {
         let (above, own) = name.split_at(above.min(name.len()));
-        if own.starts_with(GONE) {
+        if is_mark(own) && !self.takes_all_names {
             return Err(refused(
                 name,
                 "an image has no word for that this name is gone",
@@ -267,6 +270,7 @@ impl<W: Write> Packer<W> {
             stored: 0,
             sparse: None,
             attributes: &[],
+            is_no_mark: false,
         })
     }
 
@@ -288,6 +292,12 @@ impl<W: Write> Packer<W> {
         if self.report.entries > self.limits.entries_max {
             return Err(PackError::TooMany(self.limits.entries_max));
         }
+        let path = head.name.strip_suffix(b"/").unwrap_or(head.name);
+        let own = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        let head = Head {
+            is_no_mark: head.found.is_some() && is_mark(own),
+            ..*head
+        };
         Ok(head.write(&mut self.out)?)
     }
 

@@ -43,6 +43,14 @@ impl<W: Write> Picker<W> {
         Self(Packer::new(out, limits, shift, true))
     }
 
+    /// Packs names too that an image has for marks, and tells them from those. That is for whoever
+    /// compares what was packed; to others it is no layer.
+    #[must_use]
+    pub fn with_all_names(mut self) -> Self {
+        self.0.takes_all_names = true;
+        self
+    }
+
     /// Packs the root of the tree, without anything in it.
     ///
     /// # Errors

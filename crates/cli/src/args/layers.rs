@@ -123,7 +123,8 @@ pub(crate) struct Export {
     /// Folder of the sandbox that is brought; when not given, /workspace if it changed, else /
     #[arg(long, value_name = "PATH")]
     pub(crate) root: Option<OsString>,
-    /// Bring a held entry as well, by its exact path in the table; may repeat
+    /// Bring a held entry as well, by its exact path in the table, behind `link:`, `set_id:` or
+    /// `gone:` if it is that; may repeat
     #[arg(long, value_name = "PATH")]
     pub(crate) approve: Vec<OsString>,
     /// Bring all held entries

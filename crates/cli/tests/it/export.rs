@@ -129,16 +129,17 @@ async fn programs_are_told_every_entry() {
     let shown = |entry: &Value| {
         let field = |name: &str| entry[name].as_str().unwrap_or("-").to_owned();
         let code = entry["reasons"][0]["code"].as_str().unwrap_or("-");
-        let fields = ["path", "kind", "action", "target"].map(field).join(" ");
+        let fields = ["path", "kind", "action", "target", "approve"];
+        let fields = fields.map(field).join(" ");
         format!("{fields} {} {code}", entry["removes"])
     };
     assert_eq!(
         entries.iter().map(shown).collect::<Vec<_>>(),
         [
-            ".git/hooks/x file held - null git",
-            "a file new - null -",
-            "l link held /etc null link_leads_out",
-            "old gone gone - 2 -",
+            ".git/hooks/x file held - ./.git/hooks/x null git",
+            "a file new - - null -",
+            "l link held /etc link:l null link_leads_out",
+            "old gone gone - - 2 -",
         ]
     );
 }

@@ -59,7 +59,11 @@ async fn without_an_end_it_is_compared_how_the_sandbox_is_now() {
 #[tokio::test]
 async fn a_diff_that_is_not_whole_says_so() {
     let fake = Fake::start(Script::Hangs);
-    for (from, code, words) in [("8", 3, "not all was compared"), ("9", 1, "broke off")] {
+    for (from, code, words) in [
+        ("7", 1, "too slow (LAYER::FAILED)"),
+        ("8", 3, "not all was compared"),
+        ("9", 1, "broke off"),
+    ] {
         let shown = diff(&fake, &[ID, from, "2"]).await;
         assert_eq!(shown.code, Some(code), "{}", shown.stderr);
         assert!(shown.stderr.contains(words), "{}", shown.stderr);

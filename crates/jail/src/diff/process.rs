@@ -12,7 +12,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets, LinkNameSpaceType, set_capab
 use serde::{Deserialize, Serialize};
 
 use super::entry::FOLDER;
-use super::{Limits, Summary, compare, tar_of_changes};
+use super::{Limits, Names, Summary, compare, tar_of_changes};
 use crate::capture::stream::{PIECE_BYTES_MAX, Sender};
 use crate::capture::transfer::{self, Outcome};
 use crate::capture::{Captured, MEMORY_BYTES_MAX, Process, Told};
@@ -29,8 +29,11 @@ const EMPTY: &str = "empty";
 pub enum Form {
     /// A line of JSON for each [`super::Change`], and one with the [`Summary`] at the end.
     Lines,
-    /// A layer of an image that makes the new view of the old one.
+    /// A layer of an image that makes the new view of the old one, but for what an image has no
+    /// word for.
     Tar,
+    /// The same with all names, for whoever wants to know whether two are the same.
+    Exact,
 }
 
 /// What is compared. Layers are named by their places in the workshop.
@@ -171,7 +174,7 @@ fn tell(order: &Order, views: &Views, connection: BorrowedFd<'_>) -> io::Result<
     let mut pieces = BufWriter::with_capacity(PIECE_BYTES_MAX, &mut out);
     let done = match order.form {
         Form::Lines => lines(order, views, &mut pieces),
-        Form::Tar => tar(order, views, &mut pieces),
+        Form::Tar | Form::Exact => tar(order, views, &mut pieces),
     };
     let done = done.and_then(|captured| pieces.flush().map(|()| captured));
     // What is left of it in memory is of no use after a failure.
@@ -208,6 +211,11 @@ fn line(mut out: impl Write, value: &impl Serialize) -> io::Result<()> {
 
 fn tar(order: &Order, views: &Views, out: &mut impl Write) -> io::Result<Captured> {
     let (old, new) = (views.old.as_fd(), views.new.as_fd());
-    let (_, report) = tar_of_changes(old, new, &views.changed, &order.limits, out)?;
+    let names = match order.form {
+        Form::Exact => Names::All,
+        _ => Names::OfImages,
+    };
+    let what = (views.changed.as_slice(), names);
+    let (_, report) = tar_of_changes(old, new, what, &order.limits, out)?;
     Ok(transfer::counted(report))
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use barchan_archive::PackError;
-use barchan_archive::layer::{LayerLimits, LayerReport, Picker, Shift};
+use barchan_archive::layer::{LayerLimits, LayerReport, Picker, Shift, is_mark};
 use rustix::fs::{Mode, openat};
 
 use super::change::{Change, Kind, Part, Type};
@@ -13,20 +13,29 @@ use super::entry::FOLDER;
 use super::{Limits, Summary, compare};
 use crate::capture;
 
+/// Which names go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Names {
+    /// Those that an image has no marks for.
+    OfImages,
+    /// All.
+    All,
+}
+
 /// Writes what is other in the new view as a tar stream: what was added or changed, with the
 /// folders above it, and a mark for each name that is gone. Unpacked over the old view it makes the
-/// new one, but for sockets and devices. `read_bytes_max` of the limits holds for what is compared
+/// new one, but for sockets and devices, and for names that an image has for marks. `read_bytes_max` of the limits holds for what is compared
 /// and again for what is packed; `output_bytes_max` does not count.
 ///
 /// # Errors
-/// When the kernel refuses or the stream cannot be written; `InvalidData` for a name that an image
-/// has no word for, `FileTooLarge` when there is more than the limits allow. The stream is to be
+/// When the kernel refuses or the stream cannot be written; `InvalidData` for what an image has no
+/// word for, `FileTooLarge` when there is more than the limits allow. The stream is to be
 /// thrown away then.
 // BOUNDARY: sandbox → host. Test: a_tar_of_changes_makes_the_new_view_of_the_old_one
 pub fn tar_of_changes(
     old: BorrowedFd<'_>,
     new: BorrowedFd<'_>,
-    changed: &[OwnedFd],
+    (changed, names): (&[OwnedFd], Names),
     limits: &Limits,
     out: impl Write,
 ) -> io::Result<(Summary, LayerReport)> {
@@ -45,8 +54,13 @@ pub fn tar_of_changes(
         list: |list, base| capture::shifted(list, |id| capture::inner(id, base)),
     });
     let root = openat(new, ".", FOLDER, Mode::empty())?;
+    let picker = Picker::new(out, layer_limits, shift);
     let mut packer = Changes {
-        picker: Picker::new(out, layer_limits, shift),
+        picker: match names {
+            Names::OfImages => picker,
+            Names::All => picker.with_all_names(),
+        },
+        names,
         here: openat(&root, ".", FOLDER, Mode::empty())?,
         above: Vec::new(),
         packed: Vec::new(),
@@ -67,6 +81,7 @@ pub fn tar_of_changes(
 /// Packs changes as they are told: a folder before what is in it, and all that is in it together.
 struct Changes<W> {
     picker: Picker<W>,
+    names: Names,
     root: OwnedFd,
     /// The folder of the change before, and its path, which is empty or ends with a slash.
     here: OwnedFd,
@@ -82,6 +97,9 @@ impl<W: Write> Changes<W> {
         let path = change.path.0.strip_prefix(b"/").unwrap_or_default();
         if path.is_empty() {
             return self.picker.root(&self.root).map_err(unpacked);
+        }
+        if self.names == Names::OfImages && path.split(|byte| *byte == b'/').any(is_mark) {
+            return Ok(());
         }
         let is_hidden = |hidden: &Vec<u8>| path.starts_with(hidden);
         if change.change == Kind::Deleted && self.hidden.as_ref().is_some_and(is_hidden) {

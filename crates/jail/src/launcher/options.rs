@@ -19,6 +19,8 @@ pub struct Options {
     pub devices: PathBuf,
     /// Longest time that a sandbox stands still for its snapshot, in milliseconds.
     pub still_ms: u32,
+    /// Longest time to tell what differs between two layers, in milliseconds.
+    pub comparing_ms: u32,
 }
 
 impl Default for Options {
@@ -32,6 +34,7 @@ impl Default for Options {
             host_paths: Vec::new(),
             devices: PathBuf::from("/dev"),
             still_ms: 30_000,
+            comparing_ms: 600_000,
         }
     }
 }

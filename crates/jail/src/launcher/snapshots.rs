@@ -3,6 +3,7 @@
 //! The launcher starts them and goes on. It alone stops a sandbox and lets it go on, at their word
 //! or at their end, so that a sandbox never stays stopped because one of them died.
 
+mod broken;
 mod commit;
 mod removals;
 mod stillness;
@@ -24,10 +25,11 @@ use crate::capture::{self, Copying, Given, Ids, Order, Process, Told, Work};
 use crate::cgroup::Group;
 use crate::proto::{Answer, Failure, FailureKind, Snapshot, SnapshotOrder};
 
+use broken::Broken;
 use removals::Removals;
 use stillness::Stillness;
 use task::Asked;
-pub(super) use task::Task;
+pub(super) use task::{Comparing, Task};
 
 /// Where snapshots lie: a folder of the state directory.
 const SHELF: &str = "images/snapshots";
@@ -40,6 +42,7 @@ pub(super) struct Snapshots {
     at_work: BTreeMap<u32, Worker>,
     next: u32,
     removals: Removals,
+    broken: Broken,
 }
 
 #[derive(Debug)]
@@ -243,9 +246,8 @@ impl Launcher {
             }
             Task::Remove => return self.removal_ended(worker.ended),
             Task::Pack => return,
-            Task::Compare(_, layers, _) => {
-                drop(layers);
-                return self.sweep_layers();
+            Task::Compare(comparing) => {
+                return self.comparing_ended(comparing, worker.ended.as_ref());
             }
             Task::Seal(sealing) => {
                 let overdue = || Told::Failed(stillness::overdue(self.options.still_ms));
@@ -343,17 +345,6 @@ impl Snapshots {
         tasks
             .filter(|task| matches!(task, Task::Commit(..)))
             .count()
-    }
-
-    /// Ends comparisons, by their sandbox and since when they are at work.
-    pub(super) fn end_comparing(&self, is_over: impl Fn(&str, i64) -> bool) {
-        for worker in self.at_work.values() {
-            if let Task::Compare(sandbox, _, since_ms) = &worker.task
-                && is_over(sandbox, *since_ms)
-            {
-                worker.process.kill();
-            }
-        }
     }
 
     /// Who makes this snapshot.

@@ -36,6 +36,7 @@ impl Launcher {
             Request::Layers(id) => self.list_layers(&id),
             Request::Undo(order) => return self.undo(caller, &order),
             Request::Compare(order) => return self.compare(caller, &order),
+            Request::WhyBroken(ticket) => Answer::Failed(self.why_broken(&ticket)),
             Request::ForgetLayers(order) => self.forget_layers(&order),
             Request::RemoveSnapshot(id) => self.remove_snapshot(&id),
             Request::Volumes => self.list_volumes(),

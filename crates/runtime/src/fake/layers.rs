@@ -4,16 +4,28 @@ use std::time::Duration;
 
 use barchan_wire::id::SandboxId;
 use bytes::Bytes;
+use tokio::sync::{mpsc, oneshot};
 
 use super::world::World;
 use crate::{
-    CompareOrder, ErrorKind, Form, Layer, Observed, Phase, RuntimeError, SealOrder, Sealed,
-    WhenHeld,
+    CompareOrder, Comparison, ErrorKind, Form, Layer, Observed, Phase, RuntimeError, SealOrder,
+    Sealed, WhenHeld,
 };
 
 /// What is said of layers that do not differ.
 const NOTHING: &[u8] = b"{\"summary\":{\"added\":0,\"changed\":0,\"deleted\":0,\"touched\":0,\
     \"entries\":0,\"readBytes\":0,\"outputBytes\":0,\"textsCut\":0}}\n";
+
+/// How what is told of layers ends.
+#[derive(Debug)]
+pub(super) enum Telling {
+    /// All of it is told.
+    Whole,
+    /// It breaks off.
+    BreaksOff,
+    /// More is to come, and does not: who was to hear it.
+    Held(Vec<mpsc::Sender<Bytes>>),
+}
 
 /// The layers of one sandbox.
 #[derive(Debug, Clone, Default)]
@@ -74,15 +86,25 @@ impl World {
     }
 
     /// What is told of two layers that have no files.
-    pub(super) fn compare(&self, order: &CompareOrder) -> Result<Vec<Bytes>, RuntimeError> {
+    pub(super) fn compare(&mut self, order: &CompareOrder) -> Result<Comparison, RuntimeError> {
         self.find_layer(&order.sandbox, order.from)?;
         self.find_layer(&order.sandbox, order.to)?;
         let told = match order.form {
             Form::Lines => Bytes::from_static(NOTHING),
-            Form::Tar => Bytes::from_static(&[0; 1024]),
+            Form::Tar | Form::Exact => Bytes::from_static(&[0; 1024]),
         };
-        let end = (!self.breaks_off).then(Bytes::new);
-        Ok(std::iter::once(told).chain(end).collect())
+        let (sender, pieces) = mpsc::channel(2);
+        let (breaks, broken) = oneshot::channel();
+        let _ = sender.try_send(told);
+        match &mut self.telling {
+            Telling::Whole => drop(sender.try_send(Bytes::new())),
+            Telling::BreaksOff => {
+                let words = "the fake was told to break off";
+                let _ = breaks.send(RuntimeError::new(ErrorKind::LayerFailed, words));
+            }
+            Telling::Held(all) => all.push(sender),
+        }
+        Ok(Comparison { pieces, broken })
     }
 
     pub(super) fn undo(&mut self, id: &SandboxId, layer: u32) -> Result<Observed, RuntimeError> {

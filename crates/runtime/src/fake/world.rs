@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::Guest;
-use super::layers::History;
+use super::layers::{History, Telling};
 use super::snapshots::Kept;
 use crate::{
     Capabilities, EndReason, ErrorKind, Limits, NamedVolume, Observed, Phase, Plan, RuntimeError,
@@ -26,8 +26,8 @@ pub(super) struct World {
     pub(super) warmed: BTreeSet<SandboxId>,
     /// In which something is at work.
     pub(super) busy: BTreeSet<SandboxId>,
-    /// Whether what it tells of layers has no end.
-    pub(super) breaks_off: bool,
+    /// How what it tells of layers ends.
+    pub(super) telling: Telling,
     pub(super) failures: HashMap<&'static str, (ErrorKind, usize)>,
     /// Named volumes by their names.
     pub(super) volumes: BTreeMap<String, NamedVolume>,
@@ -54,7 +54,7 @@ impl World {
             images: BTreeSet::from([image.to_owned()]),
             warmed: BTreeSet::new(),
             busy: BTreeSet::new(),
-            breaks_off: false,
+            telling: Telling::Whole,
             failures: HashMap::new(),
             volumes: BTreeMap::new(),
             snapshots: BTreeMap::new(),

@@ -26,6 +26,10 @@ const SILENCE_MAX: Duration = Duration::from_secs(90);
 /// Most snapshots that are packed at once. The launcher has places for these and all that come in,
 /// so that an archive which has begun is not refused its next layer.
 pub(super) const EXPORTS_MAX: usize = 8;
+/// Most comparisons of layers at once, and most of one sandbox's: however slowly they are read, the
+/// others have theirs.
+pub(super) const COMPARISONS_MAX: usize = 8;
+pub(super) const COMPARISONS_EACH: usize = 2;
 /// How long a disk may take to have what was written.
 const DISK_MAX: Duration = Duration::from_secs(600);
 /// The number of the one call on such a connection.

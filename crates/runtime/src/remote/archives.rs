@@ -4,8 +4,6 @@
 use std::os::fd::OwnedFd;
 use std::sync::{MutexGuard, PoisonError};
 
-use bytes::Bytes;
-use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::words::{Ask, Said};
@@ -19,7 +17,7 @@ impl Remote {
             (Said::Export(digest, bytes), mut fds) => Ok(Export {
                 digest,
                 bytes,
-                pieces: self.bring(fds.pop_front(), streams::read)?,
+                pieces: self.bring(fds.pop_front(), streams::read)?.pieces,
             }),
             _ => Err(strange()),
         }
@@ -28,9 +26,7 @@ impl Remote {
     pub(super) async fn compared(&self, order: CompareOrder) -> Result<Comparison, RuntimeError> {
         let ask = Ask::Compare(order);
         match self.ask_with(ask, Vec::new()).await? {
-            (Said::Done, mut fds) => Ok(Comparison {
-                pieces: self.bring(fds.pop_front(), streams::read_told)?,
-            }),
+            (Said::Done, mut fds) => self.bring(fds.pop_front(), streams::read_told),
             _ => Err(strange()),
         }
     }
@@ -40,12 +36,12 @@ impl Remote {
         &self,
         from: Option<OwnedFd>,
         read: streams::Read,
-    ) -> Result<mpsc::Receiver<Bytes>, RuntimeError> {
-        let (pieces, bringing) = streams::pieces_of(from.ok_or_else(strange)?, read)?;
+    ) -> Result<Comparison, RuntimeError> {
+        let (brought, bringing) = streams::pieces_of(from.ok_or_else(strange)?, read)?;
         let mut archives = self.archives();
         while archives.try_join_next().is_some() {}
         archives.spawn(bringing);
-        Ok(pieces)
+        Ok(brought)
     }
 
     fn archives(&self) -> MutexGuard<'_, JoinSet<()>> {

@@ -12,7 +12,7 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::words::Said;
 use super::{Answer, strange};
@@ -24,41 +24,62 @@ use crate::{
 /// Bytes of a piece, and how many of them wait.
 const PIECE_BYTES: usize = 256 * 1024;
 const PIECES: usize = 4;
+/// Stands for the length of a piece where none comes any more, but the reason.
+const BROKEN_OFF: u32 = u32::MAX;
 /// How long a reader may take nothing.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// An archive on its way into a connection.
 pub(super) struct Outgoing {
-    pieces: mpsc::Receiver<Bytes>,
     stream: UnixStream,
-    /// Whether each piece has its length before it, as there is nothing else that tells the end.
-    is_told: bool,
+    what: What,
+}
+
+/// What goes.
+enum What {
+    /// An archive whose length is known.
+    Archive(mpsc::Receiver<Bytes>),
+    /// Each piece has its length before it, as there is nothing else that tells the end.
+    Told(Comparison),
 }
 
 impl Outgoing {
     /// Sends it to its end, or until nobody takes it.
     pub(super) async fn send(mut self) {
-        while let Some(piece) = self.pieces.recv().await {
-            if self.write(&piece).await.is_err() {
-                break;
-            }
-        }
+        // Whoever does not take it is told nothing more.
+        let _ = match self.what {
+            What::Archive(pieces) => send_archive(&mut self.stream, pieces).await,
+            What::Told(comparison) => send_told(&mut self.stream, comparison).await,
+        };
     }
+}
 
-    async fn write(&mut self, piece: &Bytes) -> io::Result<()> {
-        if !self.is_told {
-            return self.stream.write_all(piece).await;
-        }
-        // The other side takes none that are longer.
+async fn send_archive(
+    stream: &mut UnixStream,
+    mut pieces: mpsc::Receiver<Bytes>,
+) -> io::Result<()> {
+    while let Some(piece) = pieces.recv().await {
+        stream.write_all(&piece).await?;
+    }
+    Ok(())
+}
+
+/// Sends pieces, none of them longer than the other side takes, and an end: a piece of no length, or
+/// why there is none.
+async fn send_told(stream: &mut UnixStream, mut comparison: Comparison) -> io::Result<()> {
+    while let Some(piece) = comparison.pieces.recv().await {
         for part in piece.chunks(PIECE_BYTES) {
-            self.stream.write_u32(part.len() as u32).await?;
-            self.stream.write_all(part).await?;
+            stream.write_u32(part.len() as u32).await?;
+            stream.write_all(part).await?;
         }
-        match piece.is_empty() {
-            true => self.stream.write_u32(0).await,
-            false => Ok(()),
+        if piece.is_empty() {
+            return stream.write_u32(0).await;
         }
     }
+    let why = serde_json::to_vec(&comparison.why_broken().await)?;
+    stream.write_u32(BROKEN_OFF).await?;
+    stream.write_u32(why.len() as u32).await?;
+    stream.write_all(&why).await
 }
 
 /// Takes the next piece out of a connection; none when there is no more.
@@ -74,18 +95,29 @@ pub(super) fn read(stream: &mut UnixStream) -> BoxFuture<'_, io::Result<Option<B
     read.boxed()
 }
 
-/// Takes a piece that has its length before it. One of no length is the last.
+/// Takes a piece that has its length before it. One of no length is the last; in the place of one
+/// there may be a [`RuntimeError`], which says why it is broken off.
 pub(super) fn read_told(stream: &mut UnixStream) -> BoxFuture<'_, io::Result<Option<Bytes>>> {
     let read = async {
-        let length = stream.read_u32().await? as usize;
-        if length > PIECE_BYTES {
-            return Err(io::ErrorKind::InvalidData.into());
+        let length = stream.read_u32().await?;
+        if length != BROKEN_OFF {
+            return Ok(Some(read_part(stream, length).await?));
         }
-        let mut piece = BytesMut::zeroed(length);
-        stream.read_exact(&mut piece).await?;
-        Ok(Some(piece.freeze()))
+        let length = stream.read_u32().await?;
+        let why = read_part(stream, length).await?;
+        let why: RuntimeError = serde_json::from_slice(&why)?;
+        Err(io::Error::other(why))
     };
     read.boxed()
+}
+
+async fn read_part(stream: &mut UnixStream, length: u32) -> io::Result<Bytes> {
+    if length as usize > PIECE_BYTES {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut part = BytesMut::zeroed(length as usize);
+    stream.read_exact(&mut part).await?;
+    Ok(part.freeze())
 }
 
 /// A connection, with the other end as it goes to the other process.
@@ -114,18 +146,42 @@ fn opened(fd: OwnedFd) -> Result<UnixStream, RuntimeError> {
 pub(super) fn pieces_of(
     archive: OwnedFd,
     read: Read,
-) -> Result<(mpsc::Receiver<Bytes>, impl Future<Output = ()> + Send), RuntimeError> {
+) -> Result<(Comparison, impl Future<Output = ()> + Send), RuntimeError> {
     let mut stream = opened(archive)?;
     let (sender, pieces) = mpsc::channel(PIECES);
+    let (breaks, broken) = oneshot::channel();
     let bringing = async move {
-        while let Ok(Some(piece)) = read(&mut stream).await {
-            let taken = tokio::time::timeout(PAUSE_MAX, sender.send(piece)).await;
-            if !matches!(taken, Ok(Ok(()))) {
-                break;
-            }
-        }
+        // Nobody hears the reason who has heard all.
+        let _ = breaks.send(bring(&mut stream, read, &sender).await);
     };
-    Ok((pieces, bringing))
+    Ok((Comparison { pieces, broken }, bringing))
+}
+
+/// Brings pieces until there are no more, and says why.
+async fn bring(stream: &mut UnixStream, read: Read, sender: &mpsc::Sender<Bytes>) -> RuntimeError {
+    let broken = |words: &str| RuntimeError::new(ErrorKind::LayerFailed, words);
+    loop {
+        let piece = match read(stream).await {
+            Ok(Some(piece)) => piece,
+            Ok(None) => return broken("there is no more"),
+            Err(error) => {
+                let why = error.downcast::<RuntimeError>();
+                return why.unwrap_or_else(|_| {
+                    broken("the privileged process of this server ended, or has a fault in this")
+                });
+            }
+        };
+        if tokio::time::timeout(PAUSE_MAX, sender.send(piece))
+            .await
+            .is_err()
+        {
+            let seconds = PAUSE_MAX.as_secs();
+            return broken(&format!("nothing of it was read for {seconds} s"));
+        }
+        if sender.is_closed() {
+            return broken("nobody reads it any more");
+        }
+    }
 }
 
 /// Sends an archive while the other process is asked to take it.
@@ -170,11 +226,8 @@ pub(super) async fn export(
         pieces,
     } = runtime.export_snapshot(order).await?;
     let (stream, theirs) = pair()?;
-    let outgoing = Outgoing {
-        pieces,
-        stream,
-        is_told: false,
-    };
+    let what = What::Archive(pieces);
+    let outgoing = Outgoing { stream, what };
     Ok((Said::Export(digest, bytes), theirs, outgoing))
 }
 
@@ -183,13 +236,9 @@ pub(super) async fn compare(
     runtime: &dyn Runtime,
     order: CompareOrder,
 ) -> Result<(Said, OwnedFd, Outgoing), RuntimeError> {
-    let Comparison { pieces } = runtime.compare(order).await?;
+    let what = What::Told(runtime.compare(order).await?);
     let (stream, theirs) = pair()?;
-    let outgoing = Outgoing {
-        pieces,
-        stream,
-        is_told: true,
-    };
+    let outgoing = Outgoing { stream, what };
     Ok((Said::Done, theirs, outgoing))
 }
 
@@ -221,6 +270,7 @@ mod tests {
             (&[], false),
         ] {
             let (sender, pieces) = mpsc::channel(sizes.len().max(1));
+            let (breaks, broken) = oneshot::channel();
             let sent: Vec<Bytes> = (1_u8..)
                 .zip(sizes)
                 .map(|(byte, size)| vec![byte; *size].into())
@@ -228,25 +278,48 @@ mod tests {
             for piece in &sent {
                 sender.try_send(piece.clone()).unwrap();
             }
+            let why = RuntimeError::new(ErrorKind::UnknownLayer, "it is gone");
+            breaks.send(why).unwrap();
             drop(sender);
             let (stream, theirs) = pair().unwrap();
-            let outgoing = Outgoing {
-                pieces,
-                stream,
-                is_told: true,
-            };
+            let what = What::Told(Comparison { pieces, broken });
+            let outgoing = Outgoing { stream, what };
             let (mut heard, bringing) = pieces_of(theirs, read_told).unwrap();
             let hear = async {
                 let (mut all, mut has_end) = (Vec::new(), false);
-                while let Some(piece) = heard.recv().await {
+                while let Some(piece) = heard.pieces.recv().await {
                     has_end = piece.is_empty();
                     all.extend_from_slice(&piece);
+                }
+                if !has_end {
+                    let RuntimeError { kind, message } = heard.why_broken().await;
+                    assert_eq!((kind, &*message), (ErrorKind::UnknownLayer, "it is gone"));
                 }
                 (all, has_end)
             };
             let ((), (), (all, has_end)) = tokio::join!(outgoing.send(), bringing, hear);
             assert!(all == sent.concat(), "{sizes:?}");
             assert_eq!(has_end, is_whole, "{sizes:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_breaks_off_without_a_word_has_a_reason_all_the_same() {
+        for sent in [
+            &b""[..],
+            b"\0\0",
+            b"\0\0\0\x09abc",
+            b"\x7f\xff\xff\xff",
+            b"\xff\xff\xff\xff\0\0\0\x02{}",
+        ] {
+            let (mut stream, theirs) = pair().unwrap();
+            stream.write_all(sent).await.unwrap();
+            drop(stream);
+            let (mut heard, bringing) = pieces_of(theirs, read_told).unwrap();
+            let (piece, ()) = tokio::join!(heard.pieces.recv(), bringing);
+            assert_eq!(piece, None);
+            let why = heard.why_broken().await;
+            assert!(why.message.contains("privileged process"), "{why}");
         }
     }
 }

@@ -283,9 +283,11 @@ fn by_layer(error: &LayerError) -> (u16, &'static str) {
         LayerError::NotFound(_) => (404, code::LAYER_NOT_FOUND),
         LayerError::Held { .. } => (409, code::LAYER_FILES_IN_USE),
         LayerError::Busy(_) => (409, code::LAYER_SANDBOX_BUSY),
+        LayerError::Crowded(_) => (429, code::LAYER_COMPARISONS_BUSY),
         LayerError::Unsupported => (501, code::LAYER_NOT_SUPPORTED),
         LayerError::Runtime(source) => match source.kind {
             ErrorKind::Conflict => (409, code::NOT_RUNNING),
+            ErrorKind::Archive(ArchiveFault::Busy) => (429, code::LAYER_COMPARISONS_BUSY),
             ErrorKind::Unsupported => (501, code::LAYER_NOT_SUPPORTED),
             ErrorKind::Unavailable => (500, code::RUNTIME_UNAVAILABLE),
             _ => (500, code::LAYER_FAILED),

@@ -1,5 +1,7 @@
 //! Sealed layers: seal, list, forget, go back, make others of them.
 
+mod told;
+
 use barchan_daemon::payload::Payload;
 use barchan_runtime::Form;
 use barchan_wire::lifecycle::error::Faults;
@@ -16,6 +18,7 @@ use super::reply::{self, Body};
 use super::routes::Place;
 use super::{Api, body, sandboxes, snapshots, views};
 use crate::lifecycle::{LayerError, LifecycleError, Range, To};
+pub(crate) use told::Compared;
 
 /// Lines of JSON.
 const LINES: &str = "application/x-ndjson";
@@ -73,8 +76,9 @@ impl Api {
                 return Err(Refusal::parameter(words));
             }
         };
-        let comparison = self.lifecycle.compare(&id, range, form).await?;
-        let mut response = Response::new(Body::ended(comparison.pieces));
+        let comparing = self.lifecycle.compare(&id, range, form).await?;
+        let told = Compared::new(comparing, form);
+        let mut response = Response::new(Body::Compared(Box::new(told)));
         let kind = HeaderValue::from_static(kind);
         response.headers_mut().insert(CONTENT_TYPE, kind);
         Ok(response)

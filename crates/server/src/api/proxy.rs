@@ -132,7 +132,7 @@ impl Api {
         let place = (&id, port);
         let ordered = Box::pin(self.order_seal(peer, target, place, request)).await;
         let (order, request) = ordered?;
-        trail.leads_to_layer();
+        trail.leads_to_layer(order.identity());
         let answer = this.pass_on(peer, target, (id, port), request).await?;
         Ok(order.follow(answer))
     }

@@ -11,6 +11,7 @@ use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use serde::Serialize;
 use tokio::sync::mpsc;
 
+use super::layers::Compared;
 use super::once::Piped;
 use super::proxy::Relay;
 use super::sealing::Sealing;
@@ -28,8 +29,8 @@ pub(crate) enum Body {
     Sealing(Box<Sealing>),
     /// What this server tells as it happens.
     Told(mpsc::Receiver<Bytes>),
-    /// The same, where it is told that all was said.
-    Ended(Ended),
+    /// What differs between layers, as it is found.
+    Compared(Box<Compared>),
     /// Any of these, with the span of its request, which ends with it.
     Traced(Box<(Self, Span)>),
 }
@@ -37,35 +38,7 @@ pub(crate) enum Body {
 /// What a body ends with that breaks off.
 pub(crate) type Broken = Box<dyn std::error::Error + Send + Sync>;
 
-/// Pieces of which one without length is the last.
-pub(crate) struct Ended {
-    pieces: mpsc::Receiver<Bytes>,
-    is_over: bool,
-}
-
-impl Ended {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
-        if self.is_over {
-            return Poll::Ready(None);
-        }
-        self.pieces.poll_recv(cx).map(|piece| match piece {
-            Some(piece) if piece.is_empty() => {
-                self.is_over = true;
-                None
-            }
-            Some(piece) => Some(Ok(piece)),
-            None => Some(Err("the answer broke off".into())),
-        })
-    }
-}
-
 impl Body {
-    /// Pieces of which one without length is the last; without that the answer breaks off.
-    pub(super) fn ended(pieces: mpsc::Receiver<Bytes>) -> Self {
-        let is_over = false;
-        Self::Ended(Ended { pieces, is_over })
-    }
-
     /// Lets a span go on until the answer is sent, if that takes time.
     pub(super) fn traced(self, span: Span) -> Self {
         match self {
@@ -92,7 +65,7 @@ impl HttpBody for Body {
                 let piece = pieces.poll(cx).map_ok(Frame::data);
                 piece.map_err(Into::into)
             }
-            Self::Ended(pieces) => pieces.poll(cx).map_ok(Frame::data),
+            Self::Compared(told) => told.poll(cx).map_ok(Frame::data),
             Self::Sealing(sealing) => Pin::new(sealing.as_mut()).poll_frame(cx),
             Self::Told(pieces) => pieces
                 .poll_recv(cx)
@@ -107,7 +80,7 @@ impl HttpBody for Body {
             Self::Relayed(relay) => relay.is_end_stream(),
             Self::Sealing(sealing) => sealing.is_end_stream(),
             Self::Piped(_) | Self::Told(_) => false,
-            Self::Ended(pieces) => pieces.is_over,
+            Self::Compared(told) => told.is_over(),
             Self::Traced(traced) => traced.0.is_end_stream(),
         }
     }
@@ -117,7 +90,7 @@ impl HttpBody for Body {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Self::Relayed(relay) => relay.size_hint(),
             Self::Sealing(sealing) => sealing.size_hint(),
-            Self::Piped(_) | Self::Told(_) | Self::Ended(_) => SizeHint::default(),
+            Self::Piped(_) | Self::Told(_) | Self::Compared(_) => SizeHint::default(),
             Self::Traced(traced) => traced.0.size_hint(),
         }
     }

@@ -86,6 +86,11 @@ impl Api {
 }
 
 impl Order {
+    /// Who asked for the layer.
+    pub(super) fn identity(&self) -> Identity {
+        self.identity.clone()
+    }
+
     /// The answer of the command, and what became of the layer behind it. A command that did not
     /// start is answered as it is.
     pub(super) fn follow(self, answer: Response<Body>) -> Response<Body> {

@@ -70,10 +70,12 @@ impl Trail {
         self.target = Some(target.port().chars().take(8).collect());
     }
 
-    /// Notes that a layer is to be sealed behind what is done inside, which is noted as a layer's.
-    pub(super) fn leads_to_layer(&mut self) {
+    /// Notes that a layer is to be sealed behind what is done inside, which is noted as a layer's:
+    /// of whoever asked for that, whatever opened the port.
+    pub(super) fn leads_to_layer(&mut self, identity: Identity) {
         let rights = Operation::SealLayer.rights();
         (self.operation, self.is_change) = (rights.name, rights.is_change);
+        self.identity = identity;
     }
 
     /// Notes who asks.

@@ -26,6 +26,12 @@ pub enum LayerError {
     /// A command runs, and it was not to be killed.
     #[error("a command runs in sandbox {0}: wait for its end, or ask with `whenBusy` as `force`")]
     Busy(SandboxId),
+    /// The tenant has as many comparisons under way as it may.
+    #[error(
+        "{0} comparisons of this tenant are under way already: read them to their end, or try \
+         again later"
+    )]
+    Crowded(usize),
     /// The runtime has no layers.
     #[error(
         "this host seals no layers: they need a server of root, and a version 2 control group \

@@ -22,7 +22,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use barchan_daemon::clock::Clock;
 use barchan_daemon::shutdown::Shutdown;
 use barchan_daemon::tasks::Tasks;
-use barchan_runtime::{Capabilities, ErrorKind, Gpus, Hook, Limits, Runtime, RuntimeError};
+use barchan_runtime::{Capabilities, ErrorKind, Gpus, Hook, Limits, Runtime, RuntimeError, Shares};
 use barchan_wire::id::SandboxId;
 use barchan_wire::secret::Secret;
 
@@ -34,7 +34,7 @@ use super::list::{self, Filter};
 use super::registry::{Entry, Registry};
 use super::scope::Scope;
 use super::snapshot::Snapshots;
-pub use changes::{Range, To};
+pub use changes::{Comparing, Range, To};
 use pools::Pools;
 pub use rules::Rules;
 
@@ -61,6 +61,8 @@ struct Shared {
     feed: Feed,
     pools: Pools,
     snapshots: Snapshots,
+    /// Places of tenants' comparisons of layers.
+    comparisons: Shares,
 }
 
 /// A sandbox to be made: nothing left to look up but its id.
@@ -136,6 +138,7 @@ impl Lifecycle {
             feed: Feed::default(),
             pools: Pools::default(),
             snapshots: Snapshots::default(),
+            comparisons: Shares::new(usize::MAX, changes::COMPARISONS_EACH),
         };
         let lifecycle = Self(Arc::new(shared), rules, Scope::default());
         let changes = lifecycle.0.runtime.watch();

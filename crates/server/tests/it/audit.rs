@@ -137,6 +137,33 @@ async fn what_changes_in_sandboxes_is_noted_on_demand() {
     );
 }
 
+/// A token opens the port of whoever has it; the layer is of whose key comes along.
+#[tokio::test]
+async fn a_layer_behind_a_command_is_of_whoever_asked_for_it() {
+    let mut world = World::with(&Set::guest(guest::echo().0)).await;
+    let key = world.tenant("a", &json!({})).await;
+    let id = world.sandbox_of(&key).await;
+    let (name, token) = world.token(&id).await;
+    let command = format!("/v1/sandboxes/{id}/proxy/44772/command");
+    for key in [None, Some(&key)] {
+        let call = world.bare("POST", &command).header(&name, &token);
+        let call = key.iter().fold(call, |call, key| {
+            let call = call.header("open-sandbox-api-key", key);
+            call.header("x-barchan-seal", "")
+        });
+        let answer = call.json(&json!({"command": "make"})).send().await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+    }
+    let lines = lines(&mut world).await;
+    let words: Vec<String> = lines.iter().map(word).collect();
+    assert_eq!(words.last().unwrap(), "a layer.seal 200 -", "{words:?}");
+    let sealed = lines.last().unwrap();
+    assert_eq!(
+        (&*sealed.actor.kind, sealed.sandbox.as_deref()),
+        ("key", Some(id.as_str()))
+    );
+}
+
 /// Those who are told to wait have one line in each second, and changes have theirs all the same.
 #[tokio::test]
 async fn a_flood_of_guesses_does_not_fill_the_log() {

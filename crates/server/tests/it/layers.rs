@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use barchan_runtime::{Capabilities, ErrorKind, Runtime};
+use barchan_runtime::{ArchiveFault, Capabilities, ErrorKind, Runtime};
 use barchan_wire::id::SandboxId;
 use serde_json::{Value, json};
 
@@ -130,9 +130,15 @@ async fn layers_are_compared() {
         let refused = world.layer("GET", &path(query), &Value::Null).await;
         assert_eq!(code(&refused), expected, "{query}");
     }
-    world.fake.fail("compare", ErrorKind::LayerFailed, 1);
-    let failed = world.layer("GET", &path(""), &Value::Null).await;
-    assert_eq!(code(&failed), "500 LAYER::FAILED");
+    let busy = ErrorKind::Archive(ArchiveFault::Busy);
+    for (kind, expected) in [
+        (ErrorKind::LayerFailed, "500 LAYER::FAILED"),
+        (busy, "429 LAYER::COMPARISONS_BUSY"),
+    ] {
+        world.fake.fail("compare", kind, 1);
+        let failed = world.layer("GET", &path(""), &Value::Null).await;
+        assert_eq!(code(&failed), expected);
+    }
 }
 
 #[tokio::test]
@@ -141,8 +147,54 @@ async fn a_comparison_that_breaks_off_is_no_whole_answer() {
     let id = world.sandbox().await;
     world.sealed(&id, &Value::Null).await;
     world.fake.break_off();
-    let call = world.call("GET", &format!("/x/layers/{id}/diff"));
-    assert!(call.try_send().await.is_err());
+    let path = format!("/x/layers/{id}");
+    let lines = world.call("GET", &format!("{path}/diff")).send().await;
+    let last = lines.text().lines().last().unwrap();
+    let last: Value = serde_json::from_str(last).unwrap();
+    let why = json!({"code": "LAYER::FAILED", "message": "the fake was told to break off"});
+    assert_eq!(last, json!({ "error": why }));
+    let archive = world.call("GET", &format!("{path}/diff?format=tar"));
+    assert!(archive.try_send().await.is_err());
+    let digest = world.call("GET", &format!("{path}/kept/1")).send().await;
+    assert_eq!(digest.code(), "500 LAYER::FAILED");
+    assert!(digest.text().contains("told to break off"), "{digest:?}");
+}
+
+#[tokio::test]
+async fn one_tenant_does_not_take_all_places_of_comparisons() {
+    let world = World::new().await;
+    let (own, other) = (
+        world.tenant("a", &json!({})).await,
+        world.tenant("b", &json!({})).await,
+    );
+    let id = world.sandbox_of(&own).await;
+    let path = |id: &SandboxId, rest: &str| format!("/x/layers/{id}{rest}");
+    world.sealed(&id, &Value::Null).await;
+    let foreign = world.sandbox_of(&other).await;
+    world.sealed(&foreign, &Value::Null).await;
+    world.fake.hold_comparisons();
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        let call = world.with_key(&own, "GET", &path(&id, "/diff"));
+        held.push(call.begin().await);
+    }
+    for rest in ["/diff", "/diff?to=now", "/diff?format=tar", "/kept/1"] {
+        let refused = world.with_key(&own, "GET", &path(&id, rest)).send().await;
+        assert_eq!(refused.code(), "429 LAYER::COMPARISONS_BUSY", "{rest}");
+        assert_eq!(refused.header("retry-after"), "1");
+    }
+    assert_eq!(world.numbers(&id).await, [1], "sealed for nothing");
+    // The places of others, and the operator's, are none of theirs.
+    let call = world.with_key(&other, "GET", &path(&foreign, "/diff"));
+    let _other = call.begin().await;
+    let _operator = world.call("GET", &path(&id, "/diff")).begin().await;
+    // Who hangs up gives a place back.
+    held.pop();
+    crate::world::until("a place is free", async || {
+        let call = world.with_key(&own, "GET", &path(&id, "/diff"));
+        call.begin().await.response.status() == 200
+    })
+    .await;
 }
 
 #[tokio::test]

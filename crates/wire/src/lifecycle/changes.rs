@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ErrorBody;
+
 /// A line of what is told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -11,6 +13,11 @@ pub enum DiffLine {
     Summary {
         /// What was found.
         summary: DiffSummary,
+    },
+    /// In the place of that one: why there are no more.
+    Error {
+        /// With a code, as an answer that refuses.
+        error: ErrorBody,
     },
     /// Any other.
     Change(Box<Change>),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from barchan._async.transport import AsyncTransport
 from barchan._calls import layers as calls
 from barchan._calls.layers import WhenBusy
-from barchan.models import Layer, LayerDiff, SandboxInfo
+from barchan.models import Layer, LayerDiff, SandboxInfo, SnapshotInfo
 
 if TYPE_CHECKING:
     from barchan._async.sandbox import AsyncSandbox
@@ -60,6 +60,15 @@ class AsyncLayers:
         Without `end` it is the last layer, without `start` the one that `end` stands on.
         """
         return await self._transport.call(calls.diff(self._id, start, end))
+
+    async def commit(self, number: int | None = None, *, name: str | None = None) -> SnapshotInfo:
+        """Begins to make a snapshot of a layer and all below it, 0 being how the sandbox was made;
+        without a number, of a layer that is sealed now.
+
+        The sandbox runs on, and may have ended. Sandboxes can be made of the snapshot once its
+        state is Ready.
+        """
+        return await self._transport.call(calls.commit(self._id, number, name))
 
     async def forget(self, number: int) -> None:
         """Forgets a layer; what was made of it stays."""

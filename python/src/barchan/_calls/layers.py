@@ -10,8 +10,8 @@ from urllib.parse import quote, urlencode
 
 from barchan._calls.lifecycle import info, when
 from barchan._request import Answer, Call, Request, json_body
-from barchan.errors import ProtocolError
-from barchan.models import Layer, LayerChange, LayerDiff, LayerFailure, SandboxInfo
+from barchan.errors import ProtocolError, ServerFault
+from barchan.models import Layer, LayerChange, LayerDiff, LayerFailure, SandboxInfo, SnapshotInfo
 
 # Files in use are copied, which takes as long as there is to copy.
 SEAL_S = 600.0
@@ -125,6 +125,9 @@ def diff(sandbox_id: str, start: int | None, end: int | None) -> Call[LayerDiff]
 def _read_diff(answer: Answer) -> LayerDiff:
     found = [payload(line) for line in answer.content.splitlines() if line]
     lines = [line for line in found if isinstance(line, dict)]
+    if lines and isinstance(error := lines[-1].get("error"), dict):
+        message = str(error.get("message") or "not all was told")
+        raise ServerFault(message, status=answer.head.status, code=str(error.get("code") or ""))
     if not lines or "summary" not in lines[-1] or len(lines) != len(found):
         raise ProtocolError("a diff without its last line")
     cut = lines[-1]["summary"].get("cut")
@@ -141,6 +144,31 @@ def _change(line: Mapping[str, Any]) -> LayerChange:
         binary=line.get("binary") is True,
         old=line.get("old"),
         new=line.get("new"),
+    )
+
+
+def commit(sandbox_id: str, number: int | None, name: str | None) -> Call[SnapshotInfo]:
+    """Begins to make a snapshot of a layer."""
+    headers, body = json_body({"layer": number, "name": name})
+    request = Request("POST", _path(sandbox_id, "/commit"), headers, body, answer_s=SEAL_S)
+    return Call(request, lambda answer: _read_snapshot(answer.json()))
+
+
+def _read_snapshot(found: Any) -> SnapshotInfo:
+    if not isinstance(found, dict) or not isinstance(found.get("id"), str):
+        raise ProtocolError("a snapshot without an id")
+    status = found.get("status")
+    if not isinstance(status, dict):
+        status = {}
+    name = found.get("name")
+    return SnapshotInfo(
+        id=found["id"],
+        state=str(status.get("state") or "Unknown"),
+        sandbox_id=str(found.get("sandboxId") or ""),
+        name=name if isinstance(name, str) else None,
+        reason=str(status.get("reason") or ""),
+        message=str(status.get("message") or ""),
+        created_at=when(found.get("createdAt")),
     )
 
 

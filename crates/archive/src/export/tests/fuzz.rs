@@ -36,8 +36,11 @@ fuzz! {
         changes in proptest::collection::vec((0_usize..8192, any::<u8>()), 0..3),
         may_remove in any::<bool>(),
     ) {
+        // One that tells of a name twice is refused before anything is done.
+        let mut names = std::collections::HashSet::new();
         let entries: Vec<Vec<u8>> = numbers
             .iter()
+            .filter(|(_, name, _)| names.insert(name % NAMES.len()))
             .map(|(kind, name, link)| {
                 let (kind, link) = (KINDS[kind % KINDS.len()], LINKS[link % LINKS.len()]);
                 let content: &[u8] = match kind {

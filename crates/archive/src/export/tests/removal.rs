@@ -41,7 +41,7 @@ fn what_tools_obey_is_not_removed_with_what_it_lies_in() {
     assert!(host.read("module/deep/.git/config").is_some());
     let consent = Consent {
         may_remove: true,
-        ..approved(&["module"])
+        ..approved(&["gone:module"])
     };
     assert_eq!(
         host.bring(&entries, &consent),

@@ -5,7 +5,7 @@ mod row;
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use barchan_client::{Client, DiffForm};
 use barchan_wire::id::SandboxId;
 use barchan_wire::lifecycle::changes::{Change, DiffLine, DiffSummary};
@@ -49,6 +49,10 @@ pub(super) async fn run(
             DiffLine::Change(change) if output.is_json() => output.json_line(&change)?,
             DiffLine::Change(change) if is_patch => patch(&change, output)?,
             DiffLine::Change(change) => output.line(&row::of(&change))?,
+            DiffLine::Error { error } => {
+                let (code, message) = (error.code, error.message);
+                bail!("not all was told: {message} ({code})");
+            }
             DiffLine::Summary { summary } => return end(summary, is_patch, output),
         }
     }

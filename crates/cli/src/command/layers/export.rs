@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
-use barchan_archive::export::{Consent, Plan, Target, Wish, review};
+use barchan_archive::export::{Consent, Plan, Sort, Target, Wish, review};
 use barchan_archive::{UnpackLimits, shown};
 use barchan_client::DiffForm;
 
@@ -46,7 +46,7 @@ pub(super) async fn run(global: &Global, mut flags: Export, output: &Output) -> 
         },
     };
     let dir = flags.dir().to_owned();
-    let approved = consent.paths.clone();
+    let approved = consent.approved.clone();
     // It changes nothing, so it may be left alone when the program is told to stop.
     let reviewing = tokio::task::spawn_blocking(move || reviewed(archive, wish, &dir, &consent));
     let mut work = tokio::select! {
@@ -140,12 +140,23 @@ fn applied(mut work: Work, dir: &Path, is_stopped: &AtomicBool) -> Result<Work> 
 }
 
 fn consent(flags: &Export) -> Result<Consent> {
-    let paths = flags.approve.iter().map(|path| exact(path));
+    let approved = flags.approve.iter().map(|path| approval(path));
     Ok(Consent {
-        paths: paths.collect::<Result<_>>()?,
+        approved: approved.collect::<Result<_>>()?,
         is_for_all: flags.approve_all,
         may_remove: flags.delete,
     })
+}
+
+/// A path, behind the word for what is not plain: `link:a`. A name that begins so is written `./link:a`.
+fn approval(given: &OsStr) -> Result<(Sort, Vec<u8>)> {
+    let bytes = given.as_bytes();
+    let named = Sort::NAMED.into_iter().find_map(|sort| {
+        let rest = bytes.strip_prefix(sort.word()?.as_bytes())?;
+        Some((sort, rest.strip_prefix(b":")?))
+    });
+    let (sort, path) = named.unwrap_or((Sort::Plain, bytes));
+    Ok((sort, exact(OsStr::from_bytes(path))?))
 }
 
 /// A path below the folder as the table shows it, without a slash at its end.
@@ -159,17 +170,23 @@ fn exact(path: &OsStr) -> Result<Vec<u8>> {
     Ok(parts.join(&b'/'))
 }
 
-fn warn_of_unknown(approved: &HashSet<Vec<u8>>, plan: &Plan, output: &Output) {
+fn warn_of_unknown(approved: &HashSet<(Sort, Vec<u8>)>, plan: &Plan, output: &Output) {
     let told = plan.told();
-    let known: HashSet<&[u8]> = told.iter().map(|line| line.item.path.as_slice()).collect();
-    for path in approved
-        .iter()
-        .filter(|path| !known.contains(path.as_slice()))
-    {
+    for (sort, path) in approved {
+        let mut found = told
+            .iter()
+            .filter(|line| line.item.path == *path)
+            .peekable();
         let path = shown(path);
-        output.warn(&format!(
-            "`{path}` is approved, but nothing is brought there"
-        ));
+        if found.peek().is_none() {
+            output.warn(&format!(
+                "`{path}` is approved, but nothing is brought there"
+            ));
+        } else if found.all(|line| line.item.sort() != *sort) {
+            output.warn(&format!(
+                "`{path}` is approved as something else than it is now: look at it again"
+            ));
+        }
     }
 }
 
@@ -193,16 +210,24 @@ mod tests {
     #[test]
     fn approvals_are_exact_paths_below_the_folder() {
         for (path, expected) in [
-            (".envrc", Some(".envrc")),
-            ("./a//b/", Some("a/b")),
-            ("a/*", Some("a/*")),
+            (".envrc", Some((Sort::Plain, ".envrc"))),
+            ("./a//b/", Some((Sort::Plain, "a/b"))),
+            ("a/*", Some((Sort::Plain, "a/*"))),
+            ("set_id:a", Some((Sort::SetId, "a"))),
+            ("link:./a/b", Some((Sort::Link, "a/b"))),
+            ("gone:link:a", Some((Sort::Gone, "link:a"))),
+            ("./link:a", Some((Sort::Plain, "link:a"))),
+            ("file:a", Some((Sort::Plain, "file:a"))),
+            ("link:", None),
+            ("link:/a", None),
             ("/a", None),
             ("a/../b", None),
             (".", None),
             ("", None),
         ] {
-            let found = exact(OsStr::new(path)).ok();
-            assert_eq!(found.as_deref(), expected.map(str::as_bytes), "{path}");
+            let found = approval(OsStr::new(path)).ok();
+            let expected = expected.map(|(sort, path)| (sort, path.as_bytes().to_vec()));
+            assert_eq!(found, expected, "{path}");
         }
     }
 

@@ -18,7 +18,7 @@ pub(super) fn routes() -> Router<Shared> {
     Router::new().route("/x/layers/{id}/diff", get(diff))
 }
 
-/// From layer 8 on it is cut, and from layer 9 on it breaks off.
+/// From layer 8 on it is cut, and from layer 9 on it breaks off; from 7 on it says why.
 async fn diff(
     State(shared): State<Shared>,
     Query(query): Query<BTreeMap<String, String>>,
@@ -39,7 +39,9 @@ async fn diff(
         summary["cut"] = json!("time");
     }
     let last = json!({ "summary": summary });
+    let why = json!({"error": {"code": "LAYER::FAILED", "message": "too slow"}});
     match from {
+        "7" => format!("{changed}\n{why}\n"),
         "9" => format!("{changed}\n{added}\n"),
         _ => format!("{changed}\n{added}\n{last}\n"),
     }

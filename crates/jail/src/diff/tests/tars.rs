@@ -16,10 +16,14 @@ pub(super) fn unpack(tar: &[u8], tree: &Path) {
 }
 
 fn packed(place: &Place, limits: &Limits) -> io::Result<Vec<u8>> {
+    packed_with(place, limits, Names::OfImages)
+}
+
+fn packed_with(place: &Place, limits: &Limits, names: Names) -> io::Result<Vec<u8>> {
     let (old, new) = (opened(&place.old()), opened(&place.new_view()));
     let layers = [opened(&place.layer(0))];
     let mut tar = Vec::new();
-    tar_of_changes(old.as_fd(), new.as_fd(), &layers, limits, &mut tar)?;
+    tar_of_changes(old.as_fd(), new.as_fd(), (&layers, names), limits, &mut tar)?;
     Ok(tar)
 }
 
@@ -176,9 +180,54 @@ fn a_tar_that_would_have_too_much_is_refused() {
     ] {
         assert_eq!(packed(&place, &limits).is_ok(), is_whole, "{limits:?}");
     }
-    make(&place.new_view(), &[(".wh.a", Make::File(""))]);
-    make(&place.layer(0), &[(".wh.a", Make::File(""))]);
-    assert!(packed(&place, &Limits::default()).is_err());
+}
+
+#[test]
+fn names_of_marks_are_left_out_of_a_layer_and_count_where_two_are_compared() {
+    let limits = Limits::default();
+    // A file that looks like a mark in all but that, and what is marked so.
+    let file = Place::new(1);
+    make(&file.old(), &[("gone", Make::File(""))]);
+    for folder in [file.new_view(), file.layer(0)] {
+        let new = [
+            (".wh.gone", Make::File("")),
+            (".wh..wh..opq", Make::File("")),
+            (".wh.d/inner", Make::File("")),
+            ("gone", Make::File("")),
+            ("new", Make::File("")),
+        ];
+        make(&folder, &new);
+        fs::set_permissions(folder.join(".wh.gone"), PermissionsExt::from_mode(0o644)).unwrap();
+        let times = fs::FileTimes::new().set_modified(std::time::UNIX_EPOCH);
+        let marked = fs::File::open(folder.join(".wh.gone")).unwrap();
+        marked.set_times(times).unwrap();
+    }
+    unpack(&packed(&file, &limits).unwrap(), &file.old());
+    assert_eq!(paths(&file.old()), ["gone", "new"]);
+    let mark = Place::new(1);
+    make(
+        &mark.old(),
+        &[("gone", Make::File("")), (".wh.gone", Make::File(""))],
+    );
+    make(&mark.layer(0), &[("", Make::Opaque)]);
+    assert!(
+        packed(&mark, &limits)
+            .unwrap()
+            .windows(8)
+            .any(|it| it == b".wh.gone")
+    );
+    let exact = |place: &Place| packed_with(place, &limits, Names::All).unwrap();
+    let (of_file, of_mark) = (exact(&file), exact(&mark));
+    for (tar, name) in [
+        (&of_file, &b".wh..wh..opq"[..]),
+        (&of_file, b".wh.d/inner"),
+        (&of_file, b"BARCHAN.no_mark=1"),
+        (&of_mark, b".wh..wh.gone"),
+    ] {
+        let is_there = tar.windows(name.len()).any(|it| it == name);
+        assert!(is_there, "{}", name.escape_ascii());
+    }
+    assert!(!of_mark.windows(7).any(|it| it == b"no_mark"));
 }
 
 #[test]

@@ -10,12 +10,12 @@ use crate::diff::{self, Given, Limits, Order};
 use crate::enter::root;
 use crate::ids::{FIRST, Map};
 use crate::launcher::create::Caller;
-use crate::launcher::snapshots::Task;
+use crate::launcher::snapshots::{Comparing, Task};
 use crate::launcher::{Launcher, now_ms};
 use crate::proto::{CompareOrder, Failure, FailureKind};
 
-/// Longest time to tell what differs, in milliseconds.
-const COMPARING_MS_MAX: i64 = 600_000;
+/// Longest ticket.
+const TICKET_BYTES_MAX: usize = 64;
 
 /// The stacks of two layers, top first.
 type Stacks = [Vec<Rc<Layer>>; 2];
@@ -25,6 +25,7 @@ impl Launcher {
     pub(in super::super) fn compare(&mut self, caller: Caller, order: &CompareOrder) {
         let begun = self
             .admit_transfer()
+            .and_then(|()| check_ticket(&order.ticket))
             .and_then(|()| self.stacks(order))
             .and_then(|stacks| self.begin_comparing(caller, order, &stacks));
         self.refuse_transfer(caller, begun);
@@ -65,6 +66,7 @@ impl Launcher {
             let own = names.len().saturating_sub(shared);
             names.iter().take(own).cloned().collect::<Vec<_>>()
         };
+        let ticket = order.ticket.clone();
         let order = Order {
             form: order.form,
             changed: [own(old), own(new)].concat(),
@@ -85,7 +87,12 @@ impl Launcher {
         };
         // From here on the end of the connection tells of what fails.
         let process = diff::start(&order, &given);
-        let task = Task::Compare(id.clone(), layers, now_ms());
+        let task = Task::Compare(Comparing {
+            sandbox: id.clone(),
+            layers,
+            since_ms: now_ms(),
+            ticket,
+        });
         let begun = process.and_then(|process| self.employ(process, task));
         if let Err(error) = begun {
             self.note_failure(&format!("compare layers: {error}"));
@@ -97,15 +104,31 @@ impl Launcher {
 impl Launcher {
     /// Ends those that take too long, as whoever listens may be as slow as he likes.
     pub(in super::super) fn watch_comparing(&mut self) {
-        let now_ms = now_ms();
-        self.snapshots
-            .end_comparing(|_, since_ms| now_ms - since_ms > COMPARING_MS_MAX);
+        let (now_ms, most_ms) = (now_ms(), self.options.comparing_ms);
+        let why = format!(
+            "it took more than {} s to tell what differs: read faster, or compare layers that are \
+             nearer to each other",
+            f64::from(most_ms) / 1000.0
+        );
+        let is_over = |it: &Comparing| now_ms - it.since_ms > i64::from(most_ms);
+        self.snapshots.end_comparing(&why, is_over);
     }
 
     /// Ends those of a sandbox that goes: its disk is not to stay for them.
     pub(in super::super) fn end_comparing(&mut self, sandbox: &str) {
-        self.snapshots.end_comparing(|id, _| id == sandbox);
+        let why = "the sandbox was deleted while its layers were compared";
+        let is_of = |it: &Comparing| it.sandbox == sandbox;
+        self.snapshots.end_comparing(why, is_of);
     }
+}
+
+/// It is kept for a while.
+fn check_ticket(ticket: &str) -> Result<(), Failure> {
+    if ticket.len() <= TICKET_BYTES_MAX {
+        return Ok(());
+    }
+    let words = format!("the ticket is longer than {TICKET_BYTES_MAX} bytes");
+    Err(Failure::new(FailureKind::Invalid, words))
 }
 
 /// How many layers at the bottom are the same in both.

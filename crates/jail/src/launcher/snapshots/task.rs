@@ -15,6 +15,17 @@ pub(in super::super) struct Asked {
     pub(super) keepsake: Keepsake,
 }
 
+/// A comparison that somebody hears.
+#[derive(Debug)]
+pub(in super::super) struct Comparing {
+    pub(in super::super) sandbox: String,
+    /// They stay for it.
+    pub(in super::super) layers: Vec<Rc<Layer>>,
+    /// When it began, in milliseconds.
+    pub(in super::super) since_ms: i64,
+    pub(in super::super) ticket: String,
+}
+
 /// What one is at.
 #[derive(Debug)]
 pub(in super::super) enum Task {
@@ -29,8 +40,8 @@ pub(in super::super) enum Task {
     /// Remove layers of these numbers.
     Discard(Vec<u32>),
     Pack,
-    /// Compare stacks of layers of this sandbox, which stay for it, since this moment.
-    Compare(String, Vec<Rc<Layer>>, i64),
+    /// Compare stacks of layers.
+    Compare(Comparing),
     /// Unpack the snapshot of this id.
     Unpack(String),
 }

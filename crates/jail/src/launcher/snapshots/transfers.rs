@@ -47,7 +47,7 @@ impl Launcher {
     pub(in super::super) fn admit_transfer(&self) -> Result<(), Failure> {
         let tasks = self.snapshots.at_work.values().map(|worker| &worker.task);
         let transfers =
-            tasks.filter(|task| matches!(task, Task::Pack | Task::Unpack(_) | Task::Compare(..)));
+            tasks.filter(|task| matches!(task, Task::Pack | Task::Unpack(_) | Task::Compare(_)));
         if transfers.count() < TRANSFERS_MAX {
             return Ok(());
         }

@@ -1,6 +1,7 @@
 //! Sealed layers of real sandboxes: what is in them, what is made of them, and who uses the files.
 
 mod changes;
+mod comparisons;
 mod deaths;
 mod holders;
 mod hostile;

@@ -2,7 +2,7 @@
 
 pub(crate) mod archives;
 mod bounded;
-mod deaths;
+pub(crate) mod deaths;
 mod fidelity;
 mod hostile;
 mod images;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use barchan_runtime::{EndReason, Limits, Observed, Phase, Plan, Runtime, Runtime
 use barchan_testkit::guests;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::traces::Traces;
 
@@ -33,6 +35,32 @@ impl World {
     /// A runtime with this state directory.
     pub(crate) async fn at(state: TempDir) -> Self {
         Self::with(state, Vec::new(), PathBuf::from("/dev")).await
+    }
+
+    /// One with a launcher that was started with other arguments than servers give.
+    pub(crate) async fn of_launcher(arguments: &[&str]) -> Self {
+        let state = tempfile::tempdir().unwrap();
+        let launcher = Command::new(guests::program("barchan-jail"))
+            .arg("--state")
+            .arg(state.path())
+            .arg("--execd")
+            .arg(guests::program("barchan-execd"))
+            .args(["--disk-bytes", &(512_u64 << 20).to_string()])
+            .args(arguments)
+            .spawn();
+        let mut launcher = launcher.unwrap();
+        let pid = launcher.id();
+        // Or it would still be seen after its end, which comes when nobody needs it.
+        std::thread::spawn(move || launcher.wait());
+        let socket = state.path().join("jail/launcher.sock");
+        let deadline = Instant::now() + PATIENCE;
+        while !socket.exists() {
+            assert!(Instant::now() < deadline, "the launcher does not start");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let world = Self::at(state).await;
+        assert_eq!(world.native.launcher_pid(), pid);
+        world
     }
 
     /// One whose sandboxes may mount in these folders, on a host with the devices of that one.

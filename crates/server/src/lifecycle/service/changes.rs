@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use barchan_runtime::{CompareOrder, Comparison, ErrorKind, Form, Layer, RuntimeError};
+use barchan_runtime::{CompareOrder, Comparison, Form, Full, Layer, RuntimeError, Share};
 use barchan_wire::id::SandboxId;
 use barchan_wire::lifecycle::Layer as Told;
 use barchan_wire::lifecycle::layers::{Commit, SealLayer};
@@ -35,6 +35,18 @@ pub enum To {
     Now,
 }
 
+/// Most comparisons of one tenant at once, which is half of what the native runtime has places for.
+pub(super) const COMPARISONS_EACH: usize = 4;
+
+/// What differs between two layers, while it is told.
+#[derive(Debug)]
+pub struct Comparing {
+    /// What the runtime tells.
+    pub comparison: Comparison,
+    /// The tenant's place, which is its own for as long as somebody reads.
+    pub share: Option<Share>,
+}
+
 impl Lifecycle {
     /// Begins to tell what differs between two layers of a sandbox.
     ///
@@ -45,11 +57,13 @@ impl Lifecycle {
         id: &SandboxId,
         range: Range,
         form: Form,
-    ) -> Result<Comparison, LifecycleError> {
+    ) -> Result<Comparing, LifecycleError> {
         self.offers_layers()?;
         has_layers(&*self.get(id)?)?;
+        let share = self.share()?;
         if range.to != To::Now {
-            return self.compare_sealed(id, range, form).await;
+            let comparison = self.compare_sealed(id, range, form).await?;
+            return Ok(Comparing { comparison, share });
         }
         let (this, id) = (self.clone(), id.clone());
         // Whoever asked may leave; the layer does not stay.
@@ -66,7 +80,19 @@ impl Lifecycle {
             }
             begun
         });
-        work.await
+        let comparison = work.await?;
+        Ok(Comparing { comparison, share })
+    }
+
+    /// A place for one more comparison. What tenants read slowly is not to keep others from theirs.
+    fn share(&self) -> Result<Option<Share>, LayerError> {
+        let Some(_) = self.2.tenant() else {
+            return Ok(None);
+        };
+        let share = self.0.comparisons.take(self.2.owner());
+        share.map(Some).map_err(|full| match full {
+            Full::All(most) | Full::Own(most) => LayerError::Crowded(most),
+        })
     }
 
     async fn compare_sealed(
@@ -100,24 +126,26 @@ impl Lifecycle {
         let mut told = found
             .and_then(noted)
             .ok_or_else(|| LayerError::NotFound(format!("sandbox {id} has no layer {number}")))?;
+        let _share = self.share()?;
         let order = CompareOrder {
             sandbox: id.clone(),
             from: 0,
             to: number,
-            form: Form::Tar,
+            form: Form::Exact,
         };
         let compared = self.0.runtime.compare(order).await;
-        let mut pieces = compared.map_err(|source| by(id, source))?.pieces;
+        let mut comparison = compared.map_err(|source| by(id, source))?;
         let mut digest = Sha256::new();
-        while let Some(piece) = pieces.recv().await {
+        while let Some(piece) = comparison.pieces.recv().await {
             if piece.is_empty() {
                 told.digest = Some(format!("sha256:{}", hex::encode(digest.finalize())));
                 return Ok(told);
             }
             digest.update(&piece);
         }
-        let words = format!("layer {number} of sandbox {id} cannot be read to its end");
-        Err(LayerError::Runtime(RuntimeError::new(ErrorKind::LayerFailed, words)).into())
+        let RuntimeError { kind, message } = comparison.why_broken().await;
+        let words = format!("layer {number} of sandbox {id} cannot be read to its end: {message}");
+        Err(LayerError::Runtime(RuntimeError::new(kind, words)).into())
     }
 
     /// Begins to make a snapshot of a layer, of one that is sealed now if none is named.

@@ -1,7 +1,7 @@
 //! What came of an export, for people and for programs.
 
 use anyhow::Result;
-use barchan_archive::export::{Fate, Item, Kind, Line, Plan, Reason};
+use barchan_archive::export::{Fate, Item, Kind, Line, Plan, Reason, Sort};
 use barchan_archive::shown;
 use serde::Serialize;
 
@@ -39,6 +39,9 @@ struct Entry {
     #[serde(skip_serializing_if = "Option::is_none")]
     obstacle: Option<String>,
     reasons: Vec<Why>,
+    /// What approves it, if it is held.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approve: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -98,6 +101,17 @@ fn advice(lines: &[&Line], to: Option<u32>) -> Vec<String> {
              or --approve-all",
             pin.unwrap_or_default()
         ));
+        let held = lines.iter().filter(|line| line.fate == Fate::Held);
+        let sorts: Vec<Sort> = held.map(|line| line.item.sort()).collect();
+        for (sort, what) in [
+            (Sort::Link, "a link"),
+            (Sort::SetId, "a set-id file"),
+            (Sort::Gone, "what is gone"),
+        ] {
+            if let Some(word) = sort.word().filter(|_| sorts.contains(&sort)) {
+                notes.push(format!("{what} is approved as --approve {word}:PATH"));
+            }
+        }
     }
     if unasked > 0 {
         notes.push(format!(
@@ -159,7 +173,20 @@ fn entry(line: &Line) -> Entry {
             _ => None,
         },
         reasons: item.verdict.reasons().iter().map(why).collect(),
+        approve: (line.fate == Fate::Held).then(|| approval(item)).flatten(),
     }
+}
+
+/// What `--approve` takes for it; none for a path that is no text, or that no approval is of.
+fn approval(item: &Item) -> Option<String> {
+    let path = std::str::from_utf8(&item.path).ok()?;
+    if item.verdict.reasons().contains(&Reason::SecondName) {
+        return None;
+    }
+    Some(match item.sort().word() {
+        Some(word) => format!("{word}:{path}"),
+        None => format!("./{path}"),
+    })
 }
 
 /// A name as it is where it is text.

@@ -22,7 +22,12 @@ const CHANGES: &str = "cd /p && printf 'one\\nzwei\\n' > text && printf '\\0\\2'
     exec sleep 100000";
 
 impl World {
-    async fn starts(&self, script: &str, says: &str, from: Option<(&SandboxId, u32)>) -> SandboxId {
+    pub(super) async fn starts(
+        &self,
+        script: &str,
+        says: &str,
+        from: Option<(&SandboxId, u32)>,
+    ) -> SandboxId {
         let plan = plan("host", &["/bin/sh", "-c", script], Limits::default());
         let from = from.map(|(sandbox, layer)| barchan_runtime::Origin {
             sandbox: sandbox.clone(),
@@ -46,7 +51,7 @@ impl World {
             to,
             form,
         };
-        let Comparison { mut pieces } = self.native.compare(order).await?;
+        let Comparison { mut pieces, .. } = self.native.compare(order).await?;
         let mut all = Vec::new();
         while let Some(piece) = pieces.recv().await {
             if piece.is_empty() {

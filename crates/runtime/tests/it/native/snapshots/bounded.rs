@@ -3,11 +3,9 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 
 use barchan_runtime::{ErrorKind, Phase, Runtime};
-use barchan_testkit::guests;
 use barchan_wire::id::SandboxId;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::Instant;
@@ -19,27 +17,7 @@ use super::{PATIENCE, World, is_able, new_id, order};
 /// A world whose launcher lets sandboxes stand still for so long, and a sandbox that has much to
 /// copy and says all the time that it runs.
 async fn impatient(still_ms: u32) -> Option<(World, SandboxId)> {
-    let state = tempfile::tempdir().unwrap();
-    let launcher = Command::new(guests::program("barchan-jail"))
-        .arg("--state")
-        .arg(state.path())
-        .arg("--execd")
-        .arg(guests::program("barchan-execd"))
-        .args(["--disk-bytes", &(512_u64 << 20).to_string()])
-        .args(["--still-ms", &still_ms.to_string()])
-        .spawn();
-    let mut launcher = launcher.unwrap();
-    let pid = launcher.id();
-    // Or it would still be seen after its end, which comes when nobody needs it.
-    std::thread::spawn(move || launcher.wait());
-    let socket = state.path().join("jail/launcher.sock");
-    let deadline = Instant::now() + PATIENCE;
-    while !socket.exists() {
-        assert!(Instant::now() < deadline, "the launcher does not start");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    let world = World::at(state).await;
-    assert_eq!(world.native.launcher_pid(), pid);
+    let world = World::of_launcher(&["--still-ms", &still_ms.to_string()]).await;
     if !is_able(&world) {
         return None;
     }

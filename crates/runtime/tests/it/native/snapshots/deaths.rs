@@ -22,7 +22,7 @@ pub(super) async fn copier(launcher: u32) -> Pid {
 }
 
 /// The process of this name that works for a launcher, once there is one.
-async fn worker(launcher: u32, wanted: &str) -> Pid {
+pub(crate) async fn worker(launcher: u32, wanted: &str) -> Pid {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let path = format!("/proc/{launcher}/task/{launcher}/children");
