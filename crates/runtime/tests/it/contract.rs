@@ -11,7 +11,7 @@ use barchan_runtime::fake::Fake;
 use barchan_runtime::remote::{self, Remote, Served};
 use barchan_runtime::{
     ArchiveFault, EXECD_PORT, EndReason, ErrorKind, ExportOrder, ImportOrder, LOG_BYTES_MAX,
-    Limits, Observed, Phase, Plan, Runtime,
+    Limits, Observed, Pause, Phase, Plan, Runtime,
 };
 use barchan_wire::id::SandboxId;
 use bytes::Bytes;
@@ -196,7 +196,7 @@ async fn repeated_verbs_change_nothing() {
         assert_eq!(world.runtime.create(plan).await.unwrap(), first);
         assert_eq!(world.runtime.list().await.unwrap(), [first]);
         for _ in 0..world.pauses(2) {
-            world.runtime.pause(&id).await.unwrap();
+            world.runtime.pause(&id, Pause::Freeze).await.unwrap();
             assert_eq!(world.phase(&id).await, Some(Phase::Paused));
         }
         for _ in 0..world.pauses(2) {
@@ -216,13 +216,60 @@ async fn a_paused_sandbox_can_be_deleted() {
     for world in worlds().await {
         let id = world.running().await;
         if world.pauses(1) == 0 {
-            let refused = world.runtime.pause(&id).await.unwrap_err();
+            let refused = world.runtime.pause(&id, Pause::Freeze).await.unwrap_err();
             assert_eq!(refused.kind, ErrorKind::Unsupported, "{}", world.name);
         } else {
-            world.runtime.pause(&id).await.unwrap();
+            world.runtime.pause(&id, Pause::Freeze).await.unwrap();
         }
         world.runtime.delete(&id).await.unwrap();
         assert_eq!(world.phase(&id).await, None, "{}", world.name);
+    }
+}
+
+/// Paused to disk a sandbox has one layer more and no way in, and it begins anew when it is resumed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sandbox_is_paused_to_disk_and_resumed() {
+    for world in worlds().await {
+        let (id, runtime) = (world.running().await, &world.runtime);
+        let to_disk = || Pause::ToDisk {
+            note: "why".to_owned(),
+        };
+        if !runtime.capabilities().pause_to_disk {
+            let refused = runtime.pause(&id, to_disk()).await.unwrap_err();
+            assert_eq!(refused.kind, ErrorKind::Unsupported, "{}", world.name);
+            runtime.delete(&id).await.unwrap();
+            continue;
+        }
+        for layer in 1..3 {
+            for _ in 0..2 {
+                runtime.pause(&id, to_disk()).await.unwrap();
+                assert_eq!(
+                    world.phase(&id).await,
+                    Some(Phase::Parked),
+                    "{}",
+                    world.name
+                );
+            }
+            let layers = runtime.layers(&id).await.unwrap();
+            let last = layers.last().unwrap();
+            assert_eq!((layers.len(), last.number), (layer, layer as u32));
+            assert_eq!(last.note, "why");
+            let freeze = runtime.pause(&id, Pause::Freeze).await.unwrap_err();
+            assert_eq!(freeze.kind, ErrorKind::Conflict, "{}", world.name);
+            let upstream = runtime.endpoint(&id, EXECD_PORT).await.unwrap();
+            assert!(UnixStream::connect(&upstream.socket).await.is_err());
+            for _ in 0..2 {
+                runtime.resume(&id).await.unwrap();
+                assert_eq!(world.phase(&id).await, Some(Phase::Running));
+            }
+            let upstream = runtime.endpoint(&id, EXECD_PORT).await.unwrap();
+            UnixStream::connect(&upstream.socket).await.unwrap();
+        }
+        runtime.pause(&id, to_disk()).await.unwrap();
+        runtime.delete(&id).await.unwrap();
+        assert_eq!(world.phase(&id).await, None, "{}", world.name);
+        let unknown = runtime.pause(&id, to_disk()).await.unwrap_err();
+        assert_eq!(unknown.kind, ErrorKind::NotFound, "{}", world.name);
     }
 }
 
@@ -246,7 +293,7 @@ async fn an_end_is_told_kept_and_explained() {
         let log = world.runtime.logs(&id).await.unwrap();
         assert_eq!(log, b"boom\n", "{}", world.name);
         assert!(log.len() <= LOG_BYTES_MAX);
-        let pause = world.runtime.pause(&id).await.unwrap_err();
+        let pause = world.runtime.pause(&id, Pause::Freeze).await.unwrap_err();
         assert_eq!(pause.kind, ErrorKind::Conflict);
         world.runtime.delete(&id).await.unwrap();
         assert_eq!(world.phase(&id).await, None);
@@ -272,7 +319,7 @@ async fn an_unknown_sandbox_is_no_sandbox() {
         let runtime = &world.runtime;
         assert_eq!(runtime.observe(&id).await.unwrap(), None);
         for error in [
-            runtime.pause(&id).await.unwrap_err(),
+            runtime.pause(&id, Pause::Freeze).await.unwrap_err(),
             runtime.resume(&id).await.unwrap_err(),
             runtime.endpoint(&id, 80).await.unwrap_err(),
             runtime.logs(&id).await.unwrap_err(),

@@ -5,6 +5,7 @@ mod deaths;
 mod holders;
 mod hostile;
 mod model;
+mod parking;
 
 use std::time::Duration;
 

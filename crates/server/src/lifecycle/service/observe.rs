@@ -207,7 +207,7 @@ impl Lifecycle {
         let record = entry.record();
         if !matches!(
             record.state(),
-            State::Creating | State::Running | State::Paused
+            State::Creating | State::Running | State::Paused | State::Parked
         ) {
             return;
         }
