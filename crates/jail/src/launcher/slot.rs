@@ -230,10 +230,11 @@ impl Tenant {
 
     /// Its status while it lives.
     pub(super) fn living(&self) -> Status {
-        self.status(if self.paused {
-            Phase::Paused
-        } else {
-            Phase::Running
+        self.status(match (&self.parking, self.paused) {
+            // It does not run again, and whoever it breaks off with is to know why.
+            (Some(_), _) => Phase::Parked,
+            (None, true) => Phase::Paused,
+            (None, false) => Phase::Running,
         })
     }
 }

@@ -180,6 +180,8 @@ impl fmt::Display for Resource {
 
 #[cfg(test)]
 mod tests {
+    use barchan_wire::lifecycle::Quota;
+
     use super::*;
 
     #[test]

@@ -154,6 +154,26 @@ async fn what_is_paused_to_disk_outlives_the_server_and_ends_at_its_time() {
     assert_eq!(resumed, "409 DOCKER::SANDBOX_NOT_PAUSED");
 }
 
+/// What is under way ends with the processes: who has no answer yet is told why.
+#[tokio::test]
+async fn a_pause_to_disk_ends_what_is_under_way() {
+    let (guest, counts) = guest::echo();
+    let world = World::with(&Set::guest(guest)).await;
+    let id = world.sandbox().await;
+    let silent = world.inside(&id, 8080, "GET", "/silent").await;
+    let pause = async {
+        until("it to be inside", async || counts.open() == 1).await;
+        assert_eq!(world.verb(&id, "pause?to=disk").await, "202");
+    };
+    let (answer, ()) = tokio::join!(silent.send(), pause);
+    assert_eq!(answer.code(), "409 DOCKER::SANDBOX_NOT_RUNNING");
+    assert!(answer.text().contains("is paused to disk"), "{answer:?}");
+    until("it to be closed", async || counts.open() == 0).await;
+    assert_eq!(world.verb(&id, "resume").await, "202");
+    let later = world.inside(&id, 8080, "GET", "/show").await.send().await;
+    assert_eq!(later.status, 200);
+}
+
 /// The server is killed when the runtime has done it and nobody has kept that yet.
 #[tokio::test]
 async fn what_the_runtime_paused_to_disk_is_so_for_the_next_server() {
