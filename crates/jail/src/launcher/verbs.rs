@@ -80,7 +80,7 @@ impl Launcher {
     }
 
     /// The process of a sandbox, or why there is none.
-    fn process_of(&mut self, id: &str) -> Result<&mut Slot, Answer> {
+    pub(super) fn process_of(&mut self, id: &str) -> Result<&mut Slot, Answer> {
         let number = self.by_id.get(id);
         let slot = number.and_then(|number| self.slots.get_mut(number));
         slot.ok_or_else(|| match self.ended.get(id) {

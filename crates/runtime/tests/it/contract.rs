@@ -293,8 +293,11 @@ async fn an_end_is_told_kept_and_explained() {
         let log = world.runtime.logs(&id).await.unwrap();
         assert_eq!(log, b"boom\n", "{}", world.name);
         assert!(log.len() <= LOG_BYTES_MAX);
-        let pause = world.runtime.pause(&id, Pause::Freeze).await.unwrap_err();
-        assert_eq!(pause.kind, ErrorKind::Conflict);
+        let note = String::new();
+        for how in [Pause::Freeze, Pause::ToDisk { note }] {
+            let pause = world.runtime.pause(&id, how).await.unwrap_err();
+            assert_eq!(pause.kind, ErrorKind::Conflict);
+        }
         world.runtime.delete(&id).await.unwrap();
         assert_eq!(world.phase(&id).await, None);
     }

@@ -43,6 +43,9 @@ impl Launcher {
             let status = parked.tenant.status(parked.phase);
             return self.clients.send(caller, Answer::Sandbox(status));
         }
+        if let Err(answer) = self.process_of(&order.sandbox) {
+            return self.clients.send(caller, answer);
+        }
         if let Err(failure) = self.begin_parking(caller, order) {
             self.clients.send(caller, Answer::Failed(failure));
         }

@@ -1,9 +1,11 @@
 //! Sandboxes with their layers, beside what the model knows of them.
 
+mod parking;
+
 use std::collections::BTreeMap;
 
 use barchan_runtime::{
-    ErrorKind, Layer, Origin, Pause, Plan, Runtime, RuntimeError, SealOrder, Sealed, SnapshotOrder,
+    ErrorKind, Layer, Origin, Plan, Runtime, RuntimeError, SealOrder, Sealed, SnapshotOrder,
     WhenHeld,
 };
 use barchan_testkit::seed::Seed;
@@ -201,33 +203,6 @@ impl<'a> Life<'a> {
         (self.now.tree, self.now.at) = (begun_with(tree), layer);
         assert_same(&format!("back at {layer}"), &seen, &self.now.tree.view());
         self.counts.undone += 1;
-        Ok(())
-    }
-
-    /// Is paused to disk, while the agent may have a file open, and goes on with the same files.
-    pub(super) async fn park(&mut self, is_held: bool) -> Done {
-        if is_held {
-            self.told(HOLD).await;
-        }
-        let (native, id) = (&self.world.native, &self.now.id);
-        let note = String::new();
-        native.pause(id, Pause::ToDisk { note }).await?;
-        let layer = native.layers(id).await?.pop().unwrap();
-        self.taken.0.push(format!("park {}", layer.number));
-        assert_eq!(
-            (layer.number, layer.parent),
-            (self.now.last + 1, self.now.at)
-        );
-        assert!(!layer.is_copied);
-        (self.now.last, self.now.at) = (layer.number, layer.number);
-        self.now.tree.seal();
-        let tree = begun_with(self.now.tree.clone());
-        self.now.layers.insert(layer.number, tree);
-        self.world.native.resume(&self.now.id).await?;
-        let (agent, seen) = self.desk.called(&self.now.name).await;
-        self.agent = agent;
-        assert_same("after a pause to disk", &seen, &self.now.tree.view());
-        self.counts.parked += 1;
         Ok(())
     }
 
