@@ -210,7 +210,7 @@ pub(crate) struct Cp {
 
 #[derive(Debug, Flags)]
 pub(crate) struct Pause {
-    /// Keep what they have written and end all that runs in them, so that they take nothing but disk
+    /// Keep what they have written, end all that runs in them, and take nothing but disk
     #[arg(long)]
     pub(crate) to_disk: bool,
     /// Sandboxes, by id or the beginning of one

@@ -21,8 +21,8 @@ pub(super) fn usages(records: &[Arc<Record>]) -> BTreeMap<String, Usage> {
 }
 
 /// Sums up the sandboxes of a tenant: those being made, paused or being removed count in full, for
-/// they hold what they have; those paused to disk hold a place and their files, until they are being
-/// resumed, which is said of each.
+/// they hold what they have; those paused to disk hold a place and their files, until they are
+/// being resumed, which is said of each.
 pub(super) fn usage(records: impl Iterator<Item = (Arc<Record>, bool)>, owner: &str) -> Usage {
     let mut sum = Sum::default();
     for (record, is_resuming) in records {

@@ -30,8 +30,8 @@ pub(super) struct Entry {
     is_resuming: AtomicBool,
 }
 
-/// What a sandbox that is being resumed has of its tenant's quota. Its record has it from the moment
-/// on when it runs, and until then this.
+/// What a sandbox that is being resumed has of its tenant's quota: its record has it once it runs,
+/// and until then this.
 #[derive(Debug)]
 pub(super) struct Claimed<'a>(&'a Entry);
 

@@ -173,8 +173,8 @@ async fn paused_ones_count_in_full_ended_ones_their_files_and_a_restart_changes_
     assert_eq!(more.code(), "403 QUOTA::SANDBOXES");
 }
 
-/// What is paused to disk gives its processor time and memory to others, and is resumed when there is
-/// enough of both again.
+/// What is paused to disk gives its processor time and memory to others, and is resumed when there
+/// is enough of both again.
 #[tokio::test]
 async fn ones_paused_to_disk_count_their_place_and_files_and_are_resumed_within_the_quota() {
     let mut world = World::new().await;

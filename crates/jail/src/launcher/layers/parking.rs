@@ -1,5 +1,5 @@
-//! Pauses a sandbox to disk: what it has written becomes a layer, all that runs in it ends, and what
-//! it had of the host is given back. Resumed, it starts anew with the files of that layer.
+//! Pauses a sandbox to disk: what it has written becomes a layer, all that runs in it ends, and
+//! what it had of the host is given back. Resumed, it starts anew with the files of that layer.
 //!
 //! Nothing is copied or exchanged for that, whoever uses the files: the sandbox is stopped, and no
 //! process of it runs again. So its files are those of one moment, and of all that somebody was

@@ -1,3 +1,5 @@
+mod pauses;
+
 use barchan_runtime::EndReason;
 use jiff::Timestamp;
 
@@ -80,7 +82,7 @@ fn hold(rows: &[(State, Event, &str)]) {
 
 #[test]
 fn the_transition_table() {
-    use State::{Creating, Parked, Paused, Running};
+    use State::{Creating, Paused, Running};
     let exit = |code| Phase::Ended(EndReason::Exit(code));
     hold(&[
         (Creating, started(), "Running [Save, Arm]"),
@@ -122,23 +124,6 @@ fn the_transition_table() {
         (Running, seen(Phase::Paused, Some(7)), "refused Nothing"),
         (Running, seen(Phase::Paused, None), "refused Nothing"),
         (Paused, seen(Phase::Running, Some(0)), "Running [Save, Arm]"),
-        (Running, seen(Phase::Parked, Some(0)), "Parked [Save, Arm]"),
-        (Running, seen(Phase::Parked, Some(7)), "refused Nothing"),
-        (Running, seen(Phase::Running, Some(0)), "refused Nothing"),
-        (Paused, seen(Phase::Parked, Some(0)), "Parked [Save, Arm]"),
-        (Parked, seen(Phase::Parked, Some(0)), "refused Nothing"),
-        (Parked, seen(Phase::Running, Some(0)), "Running [Save, Arm]"),
-        (
-            Parked,
-            seen(Phase::Ended(EndReason::LauncherLost), None),
-            "Ended(launcher_lost) [Save, Arm]",
-        ),
-        (
-            Parked,
-            Event::Lost { revision: 0 },
-            "Ended(lost) [Save, Arm]",
-        ),
-        (ended(), seen(Phase::Parked, Some(0)), "refused Nothing"),
         (
             Running,
             Event::Lost { revision: 0 },
@@ -152,7 +137,7 @@ fn the_transition_table() {
 
 #[test]
 fn callers_verbs_in_the_transition_table() {
-    use State::{Creating, Parked, Paused, Running};
+    use State::{Creating, Paused, Running};
     let removing = || State::Removing(End::killed());
     hold(&[
         (Running, Event::Interrupted, "refused Nothing"),
@@ -161,21 +146,6 @@ fn callers_verbs_in_the_transition_table() {
         (ended(), Event::Paused, "refused NotRunning"),
         (Paused, Event::Resumed, "Running [Save, Arm]"),
         (Running, Event::Resumed, "refused NotPaused"),
-        (Creating, Event::Parked, "refused NotRunning"),
-        (Running, Event::Parked, "Parked [Save, Arm]"),
-        (Paused, Event::Parked, "refused NotRunning"),
-        (Parked, Event::Parked, "refused NotRunning"),
-        (Parked, Event::Paused, "refused NotRunning"),
-        (ended(), Event::Parked, "refused NotRunning"),
-        (Parked, Event::Resumed, "Running [Save, Arm]"),
-        (Parked, Event::Renewed(time(900)), "Parked [Save, Arm]"),
-        (Parked, Event::Accessed, "refused Nothing"),
-        (Parked, Event::Unwanted, "Removing(killed) [Bury, Delete]"),
-        (
-            Parked,
-            Event::HostRestarted,
-            "Ended(host_restart) [Save, Arm]",
-        ),
         (Paused, Event::Renewed(time(900)), "Paused [Save, Arm]"),
         (Running, Event::Renewed(time(0)), "refused Past"),
         (
@@ -209,13 +179,8 @@ fn callers_verbs_in_the_transition_table() {
 
 #[test]
 fn time_to_live_counts_in_every_state_and_against_the_last_deadline() {
-    for state in [
-        State::Creating,
-        State::Running,
-        State::Paused,
-        State::Parked,
-        ended(),
-    ] {
+    use State::{Creating, Parked, Paused, Running};
+    for state in [Creating, Running, Paused, Parked, ended()] {
         let due = |record: Record, seconds| step(record, &CHECKED, at(seconds), SPANS);
         let alive = record(state);
         assert_eq!(due(alive.clone(), 599), Err(Refusal::Nothing));

@@ -1,6 +1,6 @@
 //! Random changes to files, layers sealed in between, undone, forked, merged, forgotten, compared
-//! and made snapshots of, sandboxes paused to disk, against a plain model in memory: all that there ever was must be seen
-//! again as it was, byte by byte.
+//! and made snapshots of, sandboxes paused to disk, against a plain model in memory: all that there
+//! ever was must be seen again as it was, byte by byte.
 //!
 //! `BARCHAN_LAYERS_SEQUENCES` says how many sequences are tried, `SEED` which; `make layers` tries
 //! 2,000.

@@ -296,8 +296,8 @@ async fn who_is_paused_again_and_again_has_few_layers_to_look_through() {
     world.native.delete(&id).await.unwrap();
 }
 
-/// The sandbox ends, or its daemon is killed, about when it is being paused: it is paused, or it has
-/// ended, and whoever asked is told which.
+/// The sandbox ends, or its daemon is killed, about when it is being paused: it is paused, or it
+/// has ended, and whoever asked is told which.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_end_in_the_midst_of_a_pause_is_an_end_or_a_pause() {
     let world = World::new().await;
@@ -336,7 +336,7 @@ async fn an_end_in_the_midst_of_a_pause_is_an_end_or_a_pause() {
     println!("{paused} paused, {ended} ended");
 }
 
-/// A server that starts anew finds it paused; with a launcher that is killed, all that it knew goes.
+/// A server that starts anew finds it paused; all that a killed launcher knew goes with it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_launcher_takes_along_what_is_paused() {
     let mut world = World::new().await;
