@@ -219,6 +219,14 @@ def test_lists_are_read_page_by_page_as_the_wire_has_them(drive: Make) -> None:
         )
 
 
+def test_a_pause_says_where_to(drive: Make) -> None:
+    with FakeServer(always(answer(202))) as server:
+        for to_disk in (False, True):
+            drive(server.address).call(lifecycle.pause("s/1", to_disk))
+        paths = [one.path for one in server.seen]
+        assert paths == ["/v1/sandboxes/s%2F1/pause", "/v1/sandboxes/s%2F1/pause?to=disk"]
+
+
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"items": 3}', b"\xff"])
 def test_an_answer_of_another_shape_is_an_error(drive: Make, body: bytes) -> None:
     with FakeServer(always(answer(body=body))) as server, pytest.raises(errors.ProtocolError):

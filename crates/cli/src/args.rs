@@ -69,6 +69,10 @@ pub(crate) enum Command {
     Shell(Shell),
     /// Copy files into a sandbox or out of it
     Cp(Cp),
+    /// Let sandboxes stand still, or rest on disk
+    Pause(Pause),
+    /// Let paused sandboxes run on, or start anew from disk
+    Resume(Resume),
     /// Delete sandboxes
     #[command(visible_alias = "rm")]
     Kill(Kill),
@@ -202,6 +206,23 @@ pub(crate) struct Cp {
     pub(crate) source: String,
     /// Where to: a local path, or ID:/path in a sandbox
     pub(crate) destination: String,
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct Pause {
+    /// Keep what they have written, end all that runs in them, and take nothing but disk
+    #[arg(long)]
+    pub(crate) to_disk: bool,
+    /// Sandboxes, by id or the beginning of one
+    #[arg(required = true, value_name = "ID")]
+    pub(crate) ids: Vec<String>,
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct Resume {
+    /// Sandboxes, by id or the beginning of one
+    #[arg(required = true, value_name = "ID")]
+    pub(crate) ids: Vec<String>,
 }
 
 #[derive(Debug, Flags)]

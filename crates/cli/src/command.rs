@@ -6,6 +6,7 @@ mod config;
 mod cp;
 mod create;
 mod doctor;
+mod each;
 mod exec;
 mod image;
 mod init_config;
@@ -13,6 +14,7 @@ mod key;
 mod kill;
 mod layers;
 mod list;
+mod pause;
 mod run;
 mod saved;
 mod serve;
@@ -49,6 +51,8 @@ pub(crate) async fn run(args: Args, output: &Output) -> ExitCode {
         Command::Exec(flags) => exec::run(global, flags, output).await,
         Command::Shell(flags) => terminal::shell(global, flags, output).await,
         Command::Cp(flags) => cp::run(global, &flags, output).await,
+        Command::Pause(flags) => pause::run(global, flags, output).await,
+        Command::Resume(flags) => pause::resume(global, flags, output).await,
         Command::Kill(flags) => kill::run(global, flags, output).await,
         Command::InitConfig(flags) => ok(init_config::run(&flags, output)),
         Command::Config(flags) => config::run(global, flags, output).await,

@@ -192,19 +192,27 @@ impl Client {
     /// # Errors
     /// When it is not running.
     pub async fn pause(&self, id: &SandboxId) -> Result<(), ClientError> {
-        let path = format!("/v1/sandboxes/{id}/pause");
-        self.http
-            .call::<()>(Method::POST, &path, None)
-            .await
-            .map(drop)
+        self.verb(id, "pause").await
     }
 
-    /// Lets a paused sandbox run on.
+    /// Keeps what a sandbox has written, and ends all its processes.
+    ///
+    /// # Errors
+    /// When it is not running, or the host seals no layers.
+    pub async fn pause_to_disk(&self, id: &SandboxId) -> Result<(), ClientError> {
+        self.verb(id, "pause?to=disk").await
+    }
+
+    /// Lets a paused sandbox run on, or start anew with the files that it was paused with.
     ///
     /// # Errors
     /// When it is not paused.
     pub async fn resume(&self, id: &SandboxId) -> Result<(), ClientError> {
-        let path = format!("/v1/sandboxes/{id}/resume");
+        self.verb(id, "resume").await
+    }
+
+    async fn verb(&self, id: &SandboxId, verb: &str) -> Result<(), ClientError> {
+        let path = format!("/v1/sandboxes/{id}/{verb}");
         self.http
             .call::<()>(Method::POST, &path, None)
             .await

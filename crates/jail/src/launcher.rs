@@ -97,7 +97,7 @@ struct Launcher {
     next_slot: u32,
     /// Living and starting sandboxes by id.
     by_id: HashMap<String, u32>,
-    /// Those that ended and were not deleted yet.
+    /// Those that ended and were not deleted yet, and those that are paused to disk.
     ended: HashMap<String, Ended>,
     /// Creates that wait for a spare.
     waiting: VecDeque<Box<Job>>,
@@ -313,7 +313,7 @@ impl Launcher {
     }
 
     fn is_idle(&self) -> bool {
-        let is_unused = self.by_id.is_empty() && self.waiting.is_empty();
+        let is_unused = self.by_id.is_empty() && self.waiting.is_empty() && !self.has_parked();
         self.clients.is_empty() && is_unused && self.snapshots.is_empty()
     }
 

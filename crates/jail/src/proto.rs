@@ -12,7 +12,7 @@ use crate::spec::{Keepsake, Spec};
 
 /// Raised with every change that an older side would misread. A server that finds a launcher of
 /// another version lets it finish its sandboxes and says so.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 
 /// Longest line either side accepts, in bytes.
 pub const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -38,8 +38,10 @@ pub enum Request {
     List,
     /// Stop its processes from running.
     Pause(String),
-    /// Let them run on.
+    /// Let them run on, or start it anew with the files that it was parked with.
     Resume(String),
+    /// Seal what a running sandbox has written and end all that runs in it.
+    Park(ParkOrder),
     /// End a running one whose daemon does not answer any more; its log and status stay. Refused
     /// while it stands still, because it cannot answer then.
     Condemn(String),
@@ -197,6 +199,15 @@ pub struct SealOrder {
     pub note: String,
 }
 
+/// How a sandbox is paused to disk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParkOrder {
+    /// The sandbox.
+    pub sandbox: String,
+    /// Words of the caller's own that come with the layer.
+    pub note: String,
+}
+
 /// What a sandbox goes back to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UndoOrder {
@@ -300,6 +311,8 @@ pub enum Phase {
     Running,
     /// Its processes stand still.
     Paused,
+    /// Its files are sealed, and nothing of it runs until it is resumed.
+    Parked,
     /// Its daemon exited with this code.
     Exited(i32),
     /// Its daemon was ended by this signal.

@@ -21,7 +21,7 @@ use tokio::sync::{broadcast, watch};
 
 use crate::{
     Capabilities, CompareOrder, Comparison, EXECD_PORT, EndReason, ErrorKind, Export, ExportOrder,
-    ImportOrder, Imported, Layer, NamedVolume, Observed, Phase, Pieces, Plan, Runtime,
+    ImportOrder, Imported, Layer, NamedVolume, Observed, Pause, Phase, Pieces, Plan, Runtime,
     RuntimeError, SealOrder, Sealed, Snapshot, SnapshotOrder, Upstream,
 };
 use layers::Telling;
@@ -62,6 +62,7 @@ impl Fake {
             limit_pids: true,
             limit_disk: true,
             pause: true,
+            pause_to_disk: true,
             limit_volume: true,
             snapshot: true,
             layers: true,
@@ -236,18 +237,22 @@ impl Runtime for Fake {
             .collect())
     }
 
-    async fn pause(&self, id: &SandboxId) -> Result<(), RuntimeError> {
-        let changed = self
-            .enter("pause")?
-            .turn(id, &Phase::Running, Phase::Paused)?;
+    async fn pause(&self, id: &SandboxId, how: Pause) -> Result<(), RuntimeError> {
+        let mut world = self.enter("pause")?;
+        let changed = match how {
+            Pause::Freeze => world.turn(id, &Phase::Running, Phase::Paused)?,
+            Pause::ToDisk { note } => world.park(id, note)?,
+        };
         let _ = self.changes.send(changed);
         Ok(())
     }
 
     async fn resume(&self, id: &SandboxId) -> Result<(), RuntimeError> {
-        let changed = self
-            .enter("resume")?
-            .turn(id, &Phase::Paused, Phase::Running)?;
+        let mut world = self.enter("resume")?;
+        let changed = match world.get(id)?.observed.phase {
+            Phase::Parked => world.unpark(id, Arc::clone(&self.guest), &self.handle)?,
+            _ => world.turn(id, &Phase::Paused, Phase::Running)?,
+        };
         let _ = self.changes.send(changed);
         Ok(())
     }

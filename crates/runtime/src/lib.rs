@@ -10,6 +10,7 @@ pub mod image;
 pub mod layers;
 pub mod native;
 pub mod observed;
+pub mod pause;
 pub mod plan;
 pub mod remote;
 mod shares;
@@ -30,6 +31,7 @@ use tokio::sync::{broadcast, mpsc};
 pub use comparison::Comparison;
 pub use layers::{CompareOrder, Form, Holder, Holding, Layer, Origin, SealOrder, Sealed, WhenHeld};
 pub use observed::{EndReason, Observed, Phase};
+pub use pause::Pause;
 pub use plan::{Gpus, Hook, Limits, NewVolume, Plan, Volume, VolumeSource};
 pub use shares::{Full, Share, Shares};
 
@@ -51,10 +53,12 @@ pub trait Runtime: Send + Sync {
     /// Every sandbox of this runtime, ended ones included until they are deleted.
     async fn list(&self) -> Result<Vec<Observed>, RuntimeError>;
 
-    /// Stops every process of the sandbox from running; memory and files stay.
-    async fn pause(&self, id: &SandboxId) -> Result<(), RuntimeError>;
+    /// Stops every process of a running sandbox, or ends them all and keeps what it has written. On
+    /// failure the sandbox runs on.
+    async fn pause(&self, id: &SandboxId, how: Pause) -> Result<(), RuntimeError>;
 
-    /// Lets a paused sandbox run on.
+    /// Lets a paused sandbox run on, or starts it anew with the files that it was paused with. On
+    /// failure it stays paused.
     async fn resume(&self, id: &SandboxId) -> Result<(), RuntimeError>;
 
     /// Ends the sandbox, whatever its state, and removes all that belongs to it. Deleting an
@@ -235,6 +239,8 @@ pub struct Capabilities {
     pub limit_disk: bool,
     /// Sandboxes can be paused.
     pub pause: bool,
+    /// They can be paused to disk.
+    pub pause_to_disk: bool,
     /// The size of a named volume can be limited.
     pub limit_volume: bool,
     /// Snapshots of sandboxes can be taken.

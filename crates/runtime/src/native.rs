@@ -21,14 +21,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use barchan_jail::proto::{Answer, Hello, IdMode, Message, Request};
+use barchan_jail::proto::{Answer, Hello, IdMode, Message, ParkOrder, Request};
 use barchan_wire::id::{SandboxId, SnapshotId};
 use tokio::sync::{Semaphore, broadcast, watch};
 
 use crate::image::Store;
 use crate::{
     Capabilities, CompareOrder, Comparison, EXECD_PORT, EndReason, ErrorKind, Export, ExportOrder,
-    ImportOrder, Imported, Layer, NamedVolume, Observed, Phase, Pieces, Plan, Runtime,
+    ImportOrder, Imported, Layer, NamedVolume, Observed, Pause, Phase, Pieces, Plan, Runtime,
     RuntimeError, SealOrder, Sealed, Shares, Snapshot, SnapshotOrder, Upstream,
 };
 use line::Line;
@@ -209,6 +209,8 @@ impl Native {
 impl Runtime for Native {
     fn capabilities(&self) -> Capabilities {
         let hello = self.hello();
+        // They lie on disks of their own, and are sealed while a sandbox stands still.
+        let layers = hello.pause && hello.ids == IdMode::OwnRange;
         Capabilities {
             runtime: "native".into(),
             limit_cpu: hello.cpu,
@@ -216,11 +218,11 @@ impl Runtime for Native {
             limit_pids: hello.pids,
             limit_disk: hello.disk,
             pause: hello.pause,
+            pause_to_disk: layers,
             // It needs a sandbox to stand still.
             snapshot: hello.pause,
             limit_volume: hello.volume,
-            // Layers lie on disks of their own.
-            layers: hello.pause && hello.ids == IdMode::OwnRange,
+            layers,
             gpus: hello.gpus,
         }
     }
@@ -246,10 +248,13 @@ impl Runtime for Native {
         }
     }
 
-    async fn pause(&self, id: &SandboxId) -> Result<(), RuntimeError> {
-        self.status(Request::Pause(id.to_string()))
-            .await
-            .map(|_| ())
+    async fn pause(&self, id: &SandboxId, how: Pause) -> Result<(), RuntimeError> {
+        let sandbox = id.to_string();
+        let request = match how {
+            Pause::Freeze => Request::Pause(sandbox),
+            Pause::ToDisk { note } => Request::Park(ParkOrder { sandbox, note }),
+        };
+        self.status(request).await.map(|_| ())
     }
 
     async fn resume(&self, id: &SandboxId) -> Result<(), RuntimeError> {

@@ -24,6 +24,8 @@ pub enum Phase {
     Running,
     /// All its processes are stopped.
     Paused,
+    /// It is paused to disk: it has files and no processes.
+    Parked,
     /// It ended by itself or was ended; files and log stay until it is deleted.
     Ended(EndReason),
 }

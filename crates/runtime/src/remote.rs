@@ -28,8 +28,8 @@ use tokio::task::JoinSet;
 
 use crate::{
     Capabilities, CompareOrder, Comparison, EXECD_PORT, ErrorKind, Export, ExportOrder,
-    ImportOrder, Imported, Layer, NamedVolume, Observed, Pieces, Plan, Runtime, RuntimeError,
-    SealOrder, Sealed, Snapshot, SnapshotOrder, Upstream,
+    ImportOrder, Imported, Layer, NamedVolume, Observed, Pause, Pieces, Plan, Runtime,
+    RuntimeError, SealOrder, Sealed, Snapshot, SnapshotOrder, Upstream,
 };
 pub use channel::pair;
 use channel::{Receiver, Sender};
@@ -245,8 +245,8 @@ impl Runtime for Remote {
         }
     }
 
-    async fn pause(&self, id: &SandboxId) -> Result<(), RuntimeError> {
-        self.order(Ask::Pause(id.clone())).await
+    async fn pause(&self, id: &SandboxId, how: Pause) -> Result<(), RuntimeError> {
+        self.order(Ask::Pause(id.clone(), how)).await
     }
 
     async fn resume(&self, id: &SandboxId) -> Result<(), RuntimeError> {

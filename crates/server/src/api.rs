@@ -214,7 +214,7 @@ impl Api {
             Operation::Get => self.get(place),
             Operation::Delete => self.delete(place).await,
             Operation::Label => self.label(place, request).await,
-            Operation::Pause => self.pause(place).await,
+            Operation::Pause => self.pause(place, &request).await,
             Operation::Resume => self.resume(place).await,
             Operation::Renew => self.renew(place, request).await,
             Operation::Endpoint => self.endpoint(place, &request),

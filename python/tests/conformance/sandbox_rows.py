@@ -271,6 +271,13 @@ SANDBOXES = [
         "DOCKER::SANDBOX_NOT_RUNNING",
     ),
     Row("POST /sandboxes/{id}/pause", "/sandboxes/{nobody}/pause", 404, NO_SANDBOX),
+    Row(
+        "POST /sandboxes/{id}/pause",
+        "/sandboxes/{sandbox}/pause?to=memory",
+        400,
+        "SANDBOX::INVALID_PARAMETER",
+    ),
+    Row("POST /sandboxes/{id}/pause", "/sandboxes/{nobody}/pause?to=disk", 404, NO_SANDBOX),
     Row("POST /sandboxes/{id}/resume", "/sandboxes/{paused}/resume", 202, look=nothing),
     Row(
         "POST /sandboxes/{id}/resume",

@@ -9,7 +9,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from barchan import AsyncSandbox, InvalidRequest, NotFound, Sandbox, ServerFault, SnapshotInfo
+from barchan import (
+    AsyncSandbox,
+    Conflict,
+    InvalidRequest,
+    NotFound,
+    Sandbox,
+    ServerFault,
+    SnapshotInfo,
+)
 from live_server import LiveServer
 
 
@@ -151,3 +159,32 @@ def test_the_command_line_seals(server: LiveServer, box: Sandbox) -> None:
     named = server.command(*line, "--seal=a name", box.id, "--", "true")
     assert (named.returncode, named.stderr) == (0, "sealed as layer 2\n")
     assert [layer.label for layer in box.layers.list()] == ["sh -c echo hi; exit 7", "a name"]
+
+
+def test_a_sandbox_is_paused_to_disk_and_begins_anew(server: LiveServer, box: Sandbox) -> None:
+    if not seals(box):
+        with pytest.raises(ServerFault, match="seals no layers"):
+            box.pause(to_disk=True)
+        assert box.info().state == "Running"
+        return
+    assert box.commands.run("echo kept > /kept; echo lost > /tmp/lost").exit_code == 0
+    box.pause(to_disk=True)
+    assert box.info().state == "Paused"
+    with pytest.raises(Conflict, match="paused to disk"):
+        box.commands.run("true")
+    box.resume()
+    found = box.commands.run("cat /kept; ls /tmp/lost")
+    assert (found.stdout, found.exit_code) == ("kept\n", 2)
+
+    async def again() -> None:
+        other = AsyncSandbox(box.id, box.address)
+        await other.pause(to_disk=True)
+        await other.resume()
+
+    asyncio.run(again())
+    line = ["--server", server.url, "--api-key", server.api_key]
+    for words in (["pause", "--to-disk"], ["resume"]):
+        done = server.command(*line, *words, box.id)
+        assert (done.returncode, done.stdout) == (0, f"{box.id}\n"), done.stderr
+    assert box.commands.run("cat /kept").output == "kept\n"
+    assert [layer.label for layer in box.layers.list()] == ["pause"] * 3

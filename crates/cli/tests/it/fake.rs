@@ -101,6 +101,8 @@ fn routes(shared: Shared) -> Router {
         .route("/v1/sandboxes", get(list).post(create))
         .route("/v1/snapshots", get(snapshots))
         .route("/v1/sandboxes/{id}", get(inspect).delete(delete))
+        .route("/v1/sandboxes/{id}/pause", post(pause))
+        .route("/v1/sandboxes/{id}/resume", post(resume))
         .route(
             &format!("{inside}/command"),
             post(command).delete(interrupt),
@@ -181,6 +183,27 @@ async fn delete(State(shared): State<Shared>, Path(id): Path<String>) -> Respons
         StatusCode::NOT_FOUND,
         "DOCKER::SANDBOX_NOT_FOUND",
         "there is no such sandbox",
+    )
+}
+
+async fn pause(
+    State(shared): State<Shared>,
+    Path(id): Path<String>,
+    Query(query): Query<BTreeMap<String, String>>,
+) -> StatusCode {
+    note(&shared, format!("pause {id} {query:?}"));
+    StatusCode::ACCEPTED
+}
+
+async fn resume(State(shared): State<Shared>, Path(id): Path<String>) -> Response {
+    note(&shared, format!("resume {id}"));
+    if id == ID {
+        return StatusCode::ACCEPTED.into_response();
+    }
+    refusal(
+        StatusCode::CONFLICT,
+        "DOCKER::SANDBOX_NOT_PAUSED",
+        "it is running; only a paused one can be resumed",
     )
 }
 

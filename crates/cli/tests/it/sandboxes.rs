@@ -239,3 +239,36 @@ async fn kill_goes_on_after_a_failure_and_reports_it() {
     assert!(errors[1].contains("`zz` is no sandbox id"), "{errors:?}");
     assert!(errors[2].contains("begins with `ffff`"), "{errors:?}");
 }
+
+#[tokio::test]
+async fn sandboxes_are_paused_in_memory_or_to_disk_and_resumed() {
+    let fake = Fake::start(Script::Hangs);
+    for (words, code, printed, expected) in [
+        (&["pause", ID][..], 0, ID, vec![format!("pause {ID} {{}}")]),
+        (
+            &["pause", "--to-disk", "0b0e"],
+            0,
+            ID,
+            vec![format!("pause {ID} {{\"to\": \"disk\"}}")],
+        ),
+        (
+            &["resume", OTHER, ID],
+            1,
+            ID,
+            vec![format!("resume {OTHER}"), format!("resume {ID}")],
+        ),
+    ] {
+        fake.seen.lock().unwrap().calls.clear();
+        let ran = ran(&fake, words).await;
+        assert_eq!(
+            (ran.code, ran.stdout),
+            (Some(code), format!("{printed}\n")),
+            "{words:?}"
+        );
+        let mut calls = fake.calls();
+        calls.retain(|call| call != "list");
+        assert_eq!(calls, expected, "{words:?}");
+        let is_told = ran.stderr.contains("DOCKER::SANDBOX_NOT_PAUSED");
+        assert_eq!(is_told, code == 1, "{}", ran.stderr);
+    }
+}

@@ -55,6 +55,7 @@ async fn verbs_without_an_answer_succeed_on_an_empty_body() {
     let served = serve(Router::new().fallback(any(|| async { StatusCode::ACCEPTED })));
     let client = &served.client;
     client.pause(&id()).await.unwrap();
+    client.pause_to_disk(&id()).await.unwrap();
     client.resume(&id()).await.unwrap();
     client.delete(&id()).await.unwrap();
     client.health().await.unwrap();

@@ -307,6 +307,7 @@ impl Launcher {
                 .zip(watchdog::namespace_of(slot.blank.pid)),
             starved: false,
             condemned: false,
+            parking: None,
             deleting: Vec::new(),
         })
     }

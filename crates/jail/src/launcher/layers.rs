@@ -6,6 +6,7 @@
 mod comparing;
 mod disks;
 mod flatten;
+mod parking;
 mod sealing;
 mod undo;
 
@@ -25,6 +26,7 @@ use crate::spec::Spec;
 
 pub(super) use disks::{Disks, Layer};
 pub(super) use flatten::Flattening;
+pub(super) use parking::{PARKED, Parking};
 pub(super) use sealing::Sealing;
 pub(super) use undo::Undo;
 
@@ -89,6 +91,15 @@ impl Files {
         }
         let found = self.history.iter().find(|it| it.told.number == number);
         found.map(|it| it.stack.as_slice())
+    }
+
+    /// Refuses a further layer where there are as many as there may be.
+    fn admit_one_more(&self) -> Result<(), Failure> {
+        if self.lower.len() < STACK_MAX {
+            return Ok(());
+        }
+        let words = format!("its files lie in {STACK_MAX} layers, and there may be no more");
+        Err(Failure::new(FailureKind::Conflict, words))
     }
 
     /// Takes a layer out of its history. Those behind it stand on the one before it from then on.
@@ -190,6 +201,9 @@ impl Launcher {
 
     /// A living sandbox that nobody works on, or why there is none.
     fn undisturbed(&mut self, id: &str) -> Result<&mut Tenant, Failure> {
+        if self.is_parked(id) {
+            return Err(Failure::new(FailureKind::Conflict, PARKED));
+        }
         let tenant = self.tenant_of(id).map(|(tenant, _)| tenant);
         let tenant = tenant.ok_or_else(|| no_sandbox(id))?;
         let words = match () {
@@ -212,6 +226,15 @@ fn image_trees(
         Ok((root::image_layer(at), copy))
     };
     spec.layers.iter().enumerate().map(tree).collect()
+}
+
+/// Why what was written does not become a layer.
+fn not_sealed(error: &io::Error) -> Failure {
+    let kind = match error.kind() {
+        io::ErrorKind::Unsupported => FailureKind::Unsupported,
+        _ => FailureKind::Layer,
+    };
+    Failure::new(kind, error.to_string())
 }
 
 pub(super) fn no_sandbox(id: &str) -> Failure {

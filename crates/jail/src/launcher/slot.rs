@@ -9,7 +9,7 @@ use std::rc::Rc;
 use rustix::process::{Signal, WaitId, WaitIdOptions};
 
 use super::create::{Caller, Job};
-use super::layers::{Files, Layer};
+use super::layers::{Files, Layer, Parking};
 use super::watchdog::Holding;
 use crate::blank::Blank;
 use crate::disk::Usage;
@@ -82,17 +82,26 @@ pub(super) struct Tenant {
     pub(super) starved: bool,
     /// It was ended because its daemon did not answer any more.
     pub(super) condemned: bool,
+    /// It was ended to be paused to disk.
+    pub(super) parking: Option<Parking>,
     /// Who asked for its end.
     pub(super) deleting: Vec<Caller>,
 }
 
-/// A sandbox that ended and was not deleted yet.
+/// A sandbox without processes: it ended and was not deleted yet, or it is paused to disk.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) tenant: Tenant,
     pub(super) phase: Phase,
     /// Host id of its root.
     pub(super) base: u32,
+}
+
+impl Ended {
+    /// Whether it is paused to disk.
+    pub(super) fn is_parked(&self) -> bool {
+        self.phase == Phase::Parked
+    }
 }
 
 impl Slot {
@@ -126,6 +135,11 @@ impl Slot {
     /// Ends a sandbox that stands still and whose place another one has taken.
     pub(super) fn replace(&mut self) {
         self.stage = Stage::Spent;
+        self.kill_still();
+    }
+
+    /// Ends all that stands still in it.
+    pub(super) fn kill_still(&self) {
         self.kill();
         self.blank.group.kill();
         // Nobody stands still for long who is to end.
@@ -150,6 +164,7 @@ impl Slot {
         let by_watchdog = tenant.is_some_and(|tenant| tenant.starved);
         let starved = by_watchdog || self.blank.group.out_of_memory_kills() > 0;
         match (code, signal) {
+            (None, Some(9)) if tenant.is_some_and(|it| it.parking.is_some()) => Phase::Parked,
             (None, Some(9)) if tenant.is_some_and(|tenant| tenant.condemned) => Phase::Unresponsive,
             (Some(137), _) | (None, Some(9)) if starved => Phase::OutOfMemory,
             (Some(code), _) => Phase::Exited(code),
@@ -209,15 +224,17 @@ impl Tenant {
 
     /// Whether its daemon had the time to answer, by now, what it was asked before.
     pub(super) fn can_answer(&self, now_ms: i64) -> bool {
-        !self.paused && !self.is_still && !is_just_thawed(self.thawed_ms, now_ms)
+        let is_stopped = self.paused || self.is_still || self.parking.is_some();
+        !is_stopped && !is_just_thawed(self.thawed_ms, now_ms)
     }
 
     /// Its status while it lives.
     pub(super) fn living(&self) -> Status {
-        self.status(if self.paused {
-            Phase::Paused
-        } else {
-            Phase::Running
+        self.status(match (&self.parking, self.paused) {
+            // It does not run again, and whoever it breaks off with is to know why.
+            (Some(_), _) => Phase::Parked,
+            (None, true) => Phase::Paused,
+            (None, false) => Phase::Running,
         })
     }
 }

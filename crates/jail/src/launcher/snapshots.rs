@@ -19,6 +19,7 @@ use std::os::unix::fs::DirBuilderExt;
 use rustix::fs::{Mode, OFlags};
 
 use super::create::Caller;
+use super::layers::PARKED;
 use super::slot::{Stage, Tenant};
 use super::{Launcher, token, watch};
 use crate::capture::{self, Copying, Given, Ids, Order, Process, Told, Work};
@@ -89,6 +90,9 @@ impl Launcher {
     fn begin_copy(&mut self, caller: Caller, order: SnapshotOrder) -> Result<(), Failure> {
         let start = |error: io::Error| Failure::new(FailureKind::Start, error.to_string());
         let shelf = self.room_for(&order.snapshot)?;
+        if self.is_parked(&order.sandbox) {
+            return Err(Failure::new(FailureKind::Conflict, PARKED));
+        }
         let (is_timed, number) = (
             self.makes_disks(),
             self.by_id.get(&order.sandbox).copied().unwrap_or_default(),

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 
 use super::create::{Caller, Job};
+use super::layers::{PARKED, Undo};
 use super::slot::{Ended, Slot, Stage, Tenant};
 use super::{FAILURES_MAX, Launcher, WorkshopClient, now_ms};
 use crate::enter::{self, StepError};
@@ -18,7 +19,9 @@ impl Launcher {
             Request::Create(spec) => return self.create(caller, *spec),
             Request::List => Answer::Sandboxes(self.list()),
             Request::Pause(id) => self.freeze(&id, true),
+            Request::Resume(id) if self.is_parked(&id) => return self.unpark(caller, &id),
             Request::Resume(id) => self.freeze(&id, false),
+            Request::Park(order) => return self.park(caller, order),
             Request::Condemn(id) => self.condemn(&id),
             Request::Delete(id) => match self.delete(caller, &id) {
                 Some(answer) => answer,
@@ -78,12 +81,13 @@ impl Launcher {
     }
 
     /// The process of a sandbox, or why there is none.
-    fn process_of(&mut self, id: &str) -> Result<&mut Slot, Answer> {
+    pub(super) fn process_of(&mut self, id: &str) -> Result<&mut Slot, Answer> {
         let number = self.by_id.get(id);
         let slot = number.and_then(|number| self.slots.get_mut(number));
-        slot.ok_or_else(|| match self.ended.contains_key(id) {
-            true => failed(FailureKind::Conflict, "it has ended"),
-            false => not_found(id),
+        slot.ok_or_else(|| match self.ended.get(id) {
+            Some(ended) if ended.is_parked() => failed(FailureKind::Conflict, PARKED),
+            Some(_) => failed(FailureKind::Conflict, "it has ended"),
+            None => not_found(id),
         })
     }
 
@@ -113,6 +117,9 @@ impl Launcher {
         let Stage::Living(tenant) = &mut slot.stage else {
             return failed(FailureKind::Conflict, "it is not running yet");
         };
+        if tenant.parking.is_some() {
+            return failed(FailureKind::Conflict, "it is being paused to disk");
+        }
         if tenant.is_still {
             // Whoever stopped it for a moment leaves it as it is to be then.
             tenant.paused = frozen;
@@ -231,10 +238,13 @@ impl Launcher {
         let Some(mut slot) = self.slots.remove(&number) else {
             return;
         };
+        let mut resumed = None;
         slot.stage = match slot.stage {
             Stage::Entering(job, tenant) if job.undo.is_some() => {
                 match self.replace(number, &job, tenant) {
                     Some(tenant) => {
+                        let resumes = job.undo.as_ref().is_some_and(Undo::resumes);
+                        resumed = resumes.then(|| tenant.id.clone());
                         self.clients
                             .send(job.caller, Answer::Sandbox(tenant.living()));
                         Stage::Living(tenant)
@@ -257,6 +267,10 @@ impl Launcher {
             other => other,
         };
         self.slots.insert(number, slot);
+        if let Some(id) = resumed {
+            // Each time that it is paused it has one layer more.
+            self.flatten(&id);
+        }
     }
 
     /// A step failed inside; the process is about to exit. Its slot stays where it is meanwhile:
@@ -324,6 +338,7 @@ impl Launcher {
 
     fn bury(&mut self, mut tenant: Tenant, phase: Phase, base: u32) {
         let callers = std::mem::take(&mut tenant.deleting);
+        self.parked(&mut tenant, phase, callers.is_empty());
         if callers.is_empty() {
             self.clients
                 .announce(&Answer::Sandbox(tenant.status(phase)));

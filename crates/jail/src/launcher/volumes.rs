@@ -239,6 +239,11 @@ impl Launcher {
         for job in &self.waiting {
             add(&mut named(&job.spec).map(|(name, _)| name), &job.spec.id);
         }
+        // Those paused to disk are to find them again.
+        for parked in self.ended.values().filter(|it| it.is_parked()) {
+            let spec = &parked.tenant.spec;
+            add(&mut named(spec).map(|(name, _)| name), &spec.id);
+        }
         for slot in self.slots.values() {
             if let Stage::Claimed(job) = &slot.stage {
                 add(&mut named(&job.spec).map(|(name, _)| name), &job.spec.id);

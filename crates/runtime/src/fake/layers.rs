@@ -63,7 +63,12 @@ impl World {
         if order.when_held == WhenHeld::Refuse && self.busy.contains(&order.sandbox) {
             return Ok(Sealed::Held(Vec::new()));
         }
-        let history = self.layers.entry(order.sandbox).or_default();
+        Ok(Sealed::Layer(self.add_layer(&order.sandbox, order.note)))
+    }
+
+    /// Gives a sandbox one layer more.
+    pub(super) fn add_layer(&mut self, id: &SandboxId, note: String) -> Layer {
+        let history = self.layers.entry(id.clone()).or_default();
         history.last += 1;
         let layer = Layer {
             number: history.last,
@@ -72,11 +77,11 @@ impl World {
             still: Duration::ZERO,
             bytes: 0,
             entries: 0,
-            note: order.note,
+            note,
         };
         history.at = history.last;
         history.layers.push(layer.clone());
-        Ok(Sealed::Layer(layer))
+        layer
     }
 
     pub(super) fn list_layers(&self, id: &SandboxId) -> Result<Vec<Layer>, RuntimeError> {

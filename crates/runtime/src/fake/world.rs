@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use barchan_wire::id::{SandboxId, SnapshotId};
 use tokio::net::UnixListener;
@@ -86,21 +86,13 @@ impl World {
         guest: Guest,
         handle: &Handle,
     ) -> Result<Observed, RuntimeError> {
-        let _context = handle.enter();
-        let listener = UnixListener::bind(&socket).map_err(|error: io::Error| {
-            let message = format!("cannot listen on {}: {error}", socket.display());
-            RuntimeError::new(ErrorKind::StartFailed, message)
-        })?;
-        let (running, is_running) = watch::channel(true);
+        let (program, running) = begin(&socket, guest, handle)?;
         let observed = Observed {
             id: plan.id.clone(),
             phase: Phase::Running,
             unenforced,
             image_digest: format!("sha256:{:064x}", plan.image.len()),
         };
-        let program = handle
-            .spawn(serve(listener, guest, is_running))
-            .abort_handle();
         let sandbox = Sandbox {
             observed: observed.clone(),
             log: log.to_vec(),
@@ -140,6 +132,50 @@ impl World {
         sandbox.observed.phase = to;
         Ok(sandbox.observed.clone())
     }
+
+    /// Pauses a sandbox to disk; being there already is fine.
+    pub(super) fn park(&mut self, id: &SandboxId, note: String) -> Result<Observed, RuntimeError> {
+        if self.get(id)?.observed.phase != Phase::Parked {
+            self.turn(id, &Phase::Running, Phase::Running)?;
+            self.add_layer(id, note);
+        }
+        let sandbox = self.sandboxes.get_mut(id).ok_or_else(|| unknown(id))?;
+        sandbox.stop();
+        sandbox.observed.phase = Phase::Parked;
+        Ok(sandbox.observed.clone())
+    }
+
+    /// Starts a sandbox anew that is paused to disk.
+    pub(super) fn unpark(
+        &mut self,
+        id: &SandboxId,
+        guest: Guest,
+        handle: &Handle,
+    ) -> Result<Observed, RuntimeError> {
+        let sandbox = self.sandboxes.get_mut(id).ok_or_else(|| unknown(id))?;
+        let (program, running) = begin(&sandbox.socket, guest, handle)?;
+        (sandbox.program, sandbox.running) = (Some(program), running);
+        sandbox.observed.phase = Phase::Running;
+        Ok(sandbox.observed.clone())
+    }
+}
+
+/// Begins to answer on a socket, and says how it is stopped.
+fn begin(
+    socket: &Path,
+    guest: Guest,
+    handle: &Handle,
+) -> Result<(AbortHandle, watch::Sender<bool>), RuntimeError> {
+    let _context = handle.enter();
+    let listener = UnixListener::bind(socket).map_err(|error: io::Error| {
+        let message = format!("cannot listen on {}: {error}", socket.display());
+        RuntimeError::new(ErrorKind::StartFailed, message)
+    })?;
+    let (running, is_running) = watch::channel(true);
+    let program = handle
+        .spawn(serve(listener, guest, is_running))
+        .abort_handle();
+    Ok((program, running))
 }
 
 impl Sandbox {

@@ -17,7 +17,9 @@ impl Living {
         let mut living = self.lock();
         match observed.phase {
             Phase::Ended(_) => living.remove(&observed.id),
-            Phase::Running | Phase::Paused => living.insert(observed.id.clone(), observed.clone()),
+            Phase::Running | Phase::Paused | Phase::Parked => {
+                living.insert(observed.id.clone(), observed.clone())
+            }
         };
     }
 

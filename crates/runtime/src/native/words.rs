@@ -39,6 +39,7 @@ pub(super) fn observed(status: &Status) -> Option<Observed> {
         phase: match status.phase {
             proto::Phase::Running => Phase::Running,
             proto::Phase::Paused => Phase::Paused,
+            proto::Phase::Parked => Phase::Parked,
             proto::Phase::Exited(code) => Phase::Ended(EndReason::Exit(code)),
             proto::Phase::Signalled(_) => Phase::Ended(EndReason::DaemonLost),
             proto::Phase::OutOfMemory => Phase::Ended(EndReason::Oom),

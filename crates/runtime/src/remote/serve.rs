@@ -261,7 +261,7 @@ async fn carry_out(runtime: &dyn Runtime, ask: Ask) -> Result<Said, RuntimeError
         Ask::Create(plan) => Said::seen(runtime.create(*plan).await?),
         Ask::Observe(id) => Said::Maybe(runtime.observe(&id).await?),
         Ask::List => Said::All(runtime.list().await?),
-        Ask::Pause(id) => done(runtime.pause(&id).await?),
+        Ask::Pause(id, how) => done(runtime.pause(&id, how).await?),
         Ask::Resume(id) => done(runtime.resume(&id).await?),
         Ask::Delete(id) => done(runtime.delete(&id).await?),
         Ask::Warm(id) => done(runtime.warm(&id).await?),

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Capabilities, CompareOrder, ExportOrder, ImportOrder, Imported, Layer, NamedVolume, Observed,
-    Plan, RuntimeError, SealOrder, Sealed, Snapshot, SnapshotOrder,
+    Pause, Plan, RuntimeError, SealOrder, Sealed, Snapshot, SnapshotOrder,
 };
 
 /// A question of the server, by the number under which it is answered.
@@ -25,7 +25,7 @@ pub(super) enum Ask {
     Create(Box<Plan>),
     Observe(SandboxId),
     List,
-    Pause(SandboxId),
+    Pause(SandboxId, Pause),
     Resume(SandboxId),
     Delete(SandboxId),
     Warm(SandboxId),

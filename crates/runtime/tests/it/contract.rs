@@ -1,5 +1,7 @@
 //! What every runtime promises, held against each of a list of runtimes.
 
+mod pauses;
+
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
@@ -11,7 +13,7 @@ use barchan_runtime::fake::Fake;
 use barchan_runtime::remote::{self, Remote, Served};
 use barchan_runtime::{
     ArchiveFault, EXECD_PORT, EndReason, ErrorKind, ExportOrder, ImportOrder, LOG_BYTES_MAX,
-    Limits, Observed, Phase, Plan, Runtime,
+    Limits, Observed, Pause, Phase, Plan, Runtime,
 };
 use barchan_wire::id::SandboxId;
 use bytes::Bytes;
@@ -196,7 +198,7 @@ async fn repeated_verbs_change_nothing() {
         assert_eq!(world.runtime.create(plan).await.unwrap(), first);
         assert_eq!(world.runtime.list().await.unwrap(), [first]);
         for _ in 0..world.pauses(2) {
-            world.runtime.pause(&id).await.unwrap();
+            world.runtime.pause(&id, Pause::Freeze).await.unwrap();
             assert_eq!(world.phase(&id).await, Some(Phase::Paused));
         }
         for _ in 0..world.pauses(2) {
@@ -216,10 +218,10 @@ async fn a_paused_sandbox_can_be_deleted() {
     for world in worlds().await {
         let id = world.running().await;
         if world.pauses(1) == 0 {
-            let refused = world.runtime.pause(&id).await.unwrap_err();
+            let refused = world.runtime.pause(&id, Pause::Freeze).await.unwrap_err();
             assert_eq!(refused.kind, ErrorKind::Unsupported, "{}", world.name);
         } else {
-            world.runtime.pause(&id).await.unwrap();
+            world.runtime.pause(&id, Pause::Freeze).await.unwrap();
         }
         world.runtime.delete(&id).await.unwrap();
         assert_eq!(world.phase(&id).await, None, "{}", world.name);
@@ -246,8 +248,11 @@ async fn an_end_is_told_kept_and_explained() {
         let log = world.runtime.logs(&id).await.unwrap();
         assert_eq!(log, b"boom\n", "{}", world.name);
         assert!(log.len() <= LOG_BYTES_MAX);
-        let pause = world.runtime.pause(&id).await.unwrap_err();
-        assert_eq!(pause.kind, ErrorKind::Conflict);
+        let note = String::new();
+        for how in [Pause::Freeze, Pause::ToDisk { note }] {
+            let pause = world.runtime.pause(&id, how).await.unwrap_err();
+            assert_eq!(pause.kind, ErrorKind::Conflict);
+        }
         world.runtime.delete(&id).await.unwrap();
         assert_eq!(world.phase(&id).await, None);
     }
@@ -272,7 +277,7 @@ async fn an_unknown_sandbox_is_no_sandbox() {
         let runtime = &world.runtime;
         assert_eq!(runtime.observe(&id).await.unwrap(), None);
         for error in [
-            runtime.pause(&id).await.unwrap_err(),
+            runtime.pause(&id, Pause::Freeze).await.unwrap_err(),
             runtime.resume(&id).await.unwrap_err(),
             runtime.endpoint(&id, 80).await.unwrap_err(),
             runtime.logs(&id).await.unwrap_err(),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use barchan_wire::lifecycle::{Quota, TenantTerms, Time, Usage};
+use barchan_wire::lifecycle::{TenantTerms, Time, Usage};
 use serde::{Deserialize, Serialize};
 
 /// What is kept of a tenant.
@@ -76,14 +76,15 @@ pub enum QuotaError {
 }
 
 impl Claim {
-    /// Adds what a sandbox takes. One that ended has no processes any more, but its files.
-    pub(crate) fn add_to(self, usage: &mut Usage, has_ended: bool) {
+    /// Adds what a sandbox takes. One at rest, that ended or is paused to disk, has no processes
+    /// any more, but its files.
+    pub(crate) fn add_to(self, usage: &mut Usage, is_at_rest: bool) {
         let add = |sum: &mut u64, amount: Option<u64>| {
             *sum = sum.saturating_add(amount.unwrap_or_default());
         };
         add(&mut usage.sandboxes, Some(1));
         add(&mut usage.disk_bytes, self.disk_bytes);
-        if !has_ended {
+        if !is_at_rest {
             add(&mut usage.cpu_millis, self.cpu_millis);
             add(&mut usage.memory_bytes, self.memory_bytes);
         }
@@ -109,37 +110,24 @@ impl Tenant {
     /// # Errors
     /// With the first quota that it would break.
     pub(crate) fn admit(&self, usage: Usage, claim: Claim) -> Result<(), QuotaError> {
-        let Quota {
-            sandboxes,
-            cpu_millis,
-            memory_bytes,
-            disk_bytes,
-            snapshots: _,
-        } = self.terms.quota;
-        for (resource, used, asked, allowed) in [
-            (Resource::Sandboxes, usage.sandboxes, Some(1), sandboxes),
-            (
-                Resource::Cpu,
-                usage.cpu_millis,
-                claim.cpu_millis,
-                cpu_millis,
-            ),
-            (
-                Resource::Memory,
-                usage.memory_bytes,
-                claim.memory_bytes,
-                memory_bytes,
-            ),
-            (
-                Resource::Disk,
-                usage.disk_bytes,
-                claim.disk_bytes,
-                disk_bytes,
-            ),
-        ] {
-            self.within(resource, used, asked, allowed)?;
-        }
-        Ok(())
+        let quota = &self.terms.quota;
+        let place = (usage.sandboxes, Some(1), quota.sandboxes);
+        let disk = (usage.disk_bytes, claim.disk_bytes, quota.disk_bytes);
+        self.within(Resource::Sandboxes, place)?;
+        self.admit_again(usage, claim)?;
+        self.within(Resource::Disk, disk)
+    }
+
+    /// Lets a sandbox that has its place and its disk run again.
+    ///
+    /// # Errors
+    /// With the first quota that it would break.
+    pub(crate) fn admit_again(&self, usage: Usage, claim: Claim) -> Result<(), QuotaError> {
+        let quota = &self.terms.quota;
+        let cpu = (usage.cpu_millis, claim.cpu_millis, quota.cpu_millis);
+        let memory = (usage.memory_bytes, claim.memory_bytes, quota.memory_bytes);
+        self.within(Resource::Cpu, cpu)?;
+        self.within(Resource::Memory, memory)
     }
 
     /// Lets pass one snapshot more beside those that there are.
@@ -148,15 +136,14 @@ impl Tenant {
     /// When the tenant has as many as it may.
     pub fn admit_snapshot(&self, used: u64) -> Result<(), QuotaError> {
         let allowed = self.terms.quota.snapshots;
-        self.within(Resource::Snapshots, used, Some(1), allowed)
+        self.within(Resource::Snapshots, (used, Some(1), allowed))
     }
 
+    /// Lets pass what is asked for beside what is used.
     fn within(
         &self,
         resource: Resource,
-        used: u64,
-        asked: Option<u64>,
-        allowed: Option<u64>,
+        (used, asked, allowed): (u64, Option<u64>, Option<u64>),
     ) -> Result<(), QuotaError> {
         let tenant = || self.name.clone();
         match (allowed, asked) {
@@ -193,6 +180,8 @@ impl fmt::Display for Resource {
 
 #[cfg(test)]
 mod tests {
+    use barchan_wire::lifecycle::Quota;
+
     use super::*;
 
     #[test]

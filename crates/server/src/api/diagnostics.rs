@@ -128,7 +128,7 @@ impl Api {
                 Some(metrics) => Usage::Of(metrics),
                 None => Usage::Unknown("its daemon did not say in time"),
             },
-            State::Paused if !is_gone => Usage::Unknown("the sandbox is paused"),
+            State::Paused | State::Parked if !is_gone => Usage::Unknown("the sandbox is paused"),
             _ => Usage::Unknown("the sandbox does not run"),
         };
         text::inspected(record, is_gone, usage)

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::errors::Refusal;
 use super::identity::Identity;
-use super::query::ListQuery;
+use super::query::{ListQuery, Query};
 use super::reply::{self, Body};
 use super::routes::{Operation, Place};
 use super::trail::About;
@@ -89,8 +89,20 @@ impl Api {
         Ok(reply::empty(204))
     }
 
-    pub(super) async fn pause(&self, place: &Place) -> Answer {
-        self.lifecycle.pause(&id(place)?).await?;
+    pub(super) async fn pause(&self, place: &Place, request: &Request<Payload>) -> Answer {
+        let id = id(place)?;
+        match Query::read(request.uri().query()).last("to") {
+            None => self.lifecycle.pause(&id).await?,
+            Some("disk") => {
+                self.lifecycle.park(&id).await?;
+                // They lead to a daemon that has ended.
+                self.proxy.pool.forget(&id);
+            }
+            Some(other) => {
+                let words = format!("`to` is {other:?}, and must be `disk` or left out");
+                return Err(Refusal::parameter(words));
+            }
+        }
         Ok(reply::empty(202))
     }
 

@@ -72,6 +72,11 @@ fn status(record: &Record) -> Status {
         ),
         State::Running => (Word::Running, "CONTAINER_RUNNING", "The sandbox runs."),
         State::Paused => (Word::Paused, "CONTAINER_PAUSED", "The sandbox is paused."),
+        State::Parked => (
+            Word::Paused,
+            "CONTAINER_PAUSED",
+            "The sandbox is paused to disk: its files are kept, and it starts anew with them.",
+        ),
         State::Removing(_) => (
             Word::Stopping,
             "CONTAINER_REMOVING",

@@ -33,7 +33,7 @@ pub(crate) fn word(state: &State) -> &'static str {
     match state {
         State::Creating => "Pending",
         State::Running => "Running",
-        State::Paused => "Paused",
+        State::Paused | State::Parked => "Paused",
         State::Ended(end) => match end.kind {
             EndKind::Success => "Terminated",
             EndKind::Failure => "Failed",

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use barchan_wire::id::SandboxId;
 use barchan_wire::lifecycle::Usage;
 
-use super::state::{Record, State};
+use super::state::Record;
 
 /// Sums up the sandboxes of each tenant that has some, by their owners.
 pub(super) fn usages(records: &[Arc<Record>]) -> BTreeMap<String, Usage> {
     let mut sums = BTreeMap::<String, Sum>::new();
     for record in records {
         if let Some(owner) = &record.origin().tenant {
-            sums.entry(owner.clone()).or_default().add(record);
+            sums.entry(owner.clone()).or_default().add(record, false);
         }
     }
     let summed = sums.into_iter().map(|(owner, sum)| (owner, sum.usage()));
@@ -21,12 +21,13 @@ pub(super) fn usages(records: &[Arc<Record>]) -> BTreeMap<String, Usage> {
 }
 
 /// Sums up the sandboxes of a tenant: those being made, paused or being removed count in full, for
-/// they hold what they have.
-pub(super) fn usage(records: impl Iterator<Item = Arc<Record>>, owner: &str) -> Usage {
+/// they hold what they have; those paused to disk hold a place and their files, until they are
+/// being resumed, which is said of each.
+pub(super) fn usage(records: impl Iterator<Item = (Arc<Record>, bool)>, owner: &str) -> Usage {
     let mut sum = Sum::default();
-    for record in records {
+    for (record, is_resuming) in records {
         if record.origin().tenant.as_deref() == Some(owner) {
-            sum.add(&record);
+            sum.add(&record, is_resuming);
         }
     }
     sum.usage()
@@ -42,10 +43,10 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, record: &Record) {
-        let has_ended = matches!(record.state(), State::Ended(_));
+    fn add(&mut self, record: &Record, is_resuming: bool) {
+        let is_at_rest = record.state().is_at_rest() && !is_resuming;
         let origin = record.origin();
-        origin.claim().add_to(&mut self.own, has_ended);
+        origin.claim().add_to(&mut self.own, is_at_rest);
         self.sandboxes.insert(record.id().clone());
         let shared = origin.shares.iter();
         self.shared

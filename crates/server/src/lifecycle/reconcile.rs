@@ -47,14 +47,16 @@ fn about(record: &Record, seen: Option<&Observed>) -> Option<Finding> {
     match (record.state(), seen.map(|it| &it.phase)) {
         // Whoever makes or removes it is at it this moment, and will tell.
         (State::Creating | State::Removing(_), _) => None,
-        (State::Running | State::Paused, None) => {
+        (State::Running | State::Paused | State::Parked, None) => {
             Some(Finding::Apply(id, Event::Lost { revision }))
         }
-        (State::Running | State::Paused, Some(ended @ Phase::Ended(_))) => {
+        (State::Running | State::Paused | State::Parked, Some(ended @ Phase::Ended(_))) => {
             Some(Finding::Ended(id, ended.clone()))
         }
-        (State::Running, Some(Phase::Running)) | (State::Paused, Some(Phase::Paused)) => None,
-        (State::Running | State::Paused, Some(phase)) => {
+        (State::Running, Some(Phase::Running))
+        | (State::Paused, Some(Phase::Paused))
+        | (State::Parked, Some(Phase::Parked)) => None,
+        (State::Running | State::Paused | State::Parked, Some(phase)) => {
             let phase = phase.clone();
             let revision = Some(revision);
             Some(Finding::Apply(
@@ -66,7 +68,9 @@ fn about(record: &Record, seen: Option<&Observed>) -> Option<Finding> {
                 },
             ))
         }
-        (State::Ended(_), Some(Phase::Running | Phase::Paused)) => Some(Finding::Stray(id)),
+        (State::Ended(_), Some(Phase::Running | Phase::Paused | Phase::Parked)) => {
+            Some(Finding::Stray(id))
+        }
         (State::Ended(_), _) => None,
     }
 }

@@ -1,10 +1,12 @@
 //! The records in memory. The store is the truth, and this is what is read.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use barchan_daemon::clock::{Clock, Now};
 use barchan_wire::id::SandboxId;
+use barchan_wire::lifecycle::Usage;
 use tokio::sync::{Mutex as TurnMutex, watch};
 
 use crate::access::Tenant;
@@ -12,7 +14,7 @@ use crate::activity::Activity;
 
 use super::error::LifecycleError;
 use super::quota;
-use super::state::{Action, Event, Record, Refusal, Spans, State, step};
+use super::state::{Action, Event, Record, Refusal, Spans, step};
 
 /// One sandbox.
 #[derive(Debug)]
@@ -24,6 +26,19 @@ pub(super) struct Entry {
     pub(super) activity: Activity,
     record: Mutex<Arc<Record>>,
     is_paused: watch::Sender<bool>,
+    /// It gets back what it gave up when it was paused to disk.
+    is_resuming: AtomicBool,
+}
+
+/// What a sandbox that is being resumed has of its tenant's quota: its record has it once it runs,
+/// and until then this.
+#[derive(Debug)]
+pub(super) struct Claimed<'a>(&'a Entry);
+
+impl Drop for Claimed<'_> {
+    fn drop(&mut self) {
+        self.0.is_resuming.store(false, Ordering::Relaxed);
+    }
 }
 
 impl Entry {
@@ -31,8 +46,9 @@ impl Entry {
         Self {
             turn: TurnMutex::new(()),
             activity: Activity::starting(clock),
-            is_paused: watch::Sender::new(*record.state() == State::Paused),
+            is_paused: watch::Sender::new(record.state().is_paused()),
             record: Mutex::new(Arc::new(record)),
+            is_resuming: AtomicBool::new(false),
         }
     }
 
@@ -60,7 +76,7 @@ impl Entry {
         let (next, actions) = step(Record::clone(&record), event, now, spans)?;
         let next = Arc::new(next);
         let before = std::mem::replace(&mut *record, Arc::clone(&next));
-        let is_paused = *next.state() == State::Paused;
+        let is_paused = next.state().is_paused();
         self.is_paused
             .send_if_modified(|was| std::mem::replace(was, is_paused) != is_paused);
         Ok(then(&before, &next, actions))
@@ -90,13 +106,28 @@ impl Registry {
             return Err(LifecycleError::Full(max));
         }
         if let Some(tenant) = tenant {
-            let usage = quota::usage(entries.values().map(|it| it.record()), &tenant.owner());
-            tenant.admit(usage, record.origin().claim())?;
+            tenant.admit(usage(&entries, tenant), record.origin().claim())?;
         }
         let id = record.id().clone();
         let entry = Arc::new(Entry::new(record, clock));
         entries.insert(id, Arc::clone(&entry));
         Ok(entry)
+    }
+
+    /// Lets a sandbox have again what it gave up when it was paused to disk, unless that is beyond
+    /// its tenant's quota by now.
+    pub(super) fn claim_again<'a>(
+        &self,
+        entry: &'a Entry,
+        tenant: Option<&Tenant>,
+    ) -> Result<Claimed<'a>, LifecycleError> {
+        let entries = lock(&self.0);
+        if let Some(tenant) = tenant {
+            let claim = entry.record().origin().claim();
+            tenant.admit_again(usage(&entries, tenant), claim)?;
+        }
+        entry.is_resuming.store(true, Ordering::Relaxed);
+        Ok(Claimed(entry))
     }
 
     pub(super) fn remove(&self, id: &SandboxId) {
@@ -115,6 +146,15 @@ impl Registry {
     pub(super) fn records(&self) -> Vec<Arc<Record>> {
         lock(&self.0).values().map(|entry| entry.record()).collect()
     }
+}
+
+/// What the sandboxes of a tenant have, those among them that are being resumed in full.
+fn usage(entries: &HashMap<SandboxId, Arc<Entry>>, tenant: &Tenant) -> Usage {
+    let records = entries.values().map(|entry| {
+        let is_resuming = entry.is_resuming.load(Ordering::Relaxed);
+        (entry.record(), is_resuming)
+    });
+    quota::usage(records, &tenant.owner())
 }
 
 /// Nothing panics while it holds one of these locks, and a record is replaced whole: even a

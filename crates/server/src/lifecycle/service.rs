@@ -6,6 +6,7 @@ mod figures;
 mod layers;
 mod observe;
 mod once;
+mod pauses;
 mod pools;
 mod recall;
 mod rules;
@@ -175,10 +176,8 @@ impl Lifecycle {
             self.0.deadlines.set(record.id(), None, record.deadline());
             let event = match record.state() {
                 State::Creating if !kept.host_restarted => Some(Event::Interrupted),
-                State::Creating | State::Running | State::Paused if kept.host_restarted => {
-                    Some(Event::HostRestarted)
-                }
-                _ => None,
+                State::Ended(_) | State::Removing(_) => None,
+                _ => kept.host_restarted.then_some(Event::HostRestarted),
             };
             let entry = self
                 .0
@@ -226,7 +225,7 @@ impl Lifecycle {
     pub fn reachable(&self, id: &SandboxId) -> Result<Arc<Record>, LifecycleError> {
         let record = self.get(id)?;
         match record.state() {
-            State::Running | State::Paused => Ok(record),
+            State::Running | State::Paused | State::Parked => Ok(record),
             _ => Err(LifecycleError::NotRunning {
                 id: id.clone(),
                 standing: standing(&record),
@@ -386,6 +385,7 @@ fn standing(record: &Record) -> String {
         State::Creating => "is still being made".to_owned(),
         State::Running => "is running".to_owned(),
         State::Paused => "is paused".to_owned(),
+        State::Parked => "is paused to disk".to_owned(),
         State::Ended(end) => format!("has ended ({}): {}", end.reason, end.message),
         State::Removing(_) => "is being removed".to_owned(),
     }

@@ -33,11 +33,27 @@ pub enum State {
     Running,
     /// All its processes are stopped.
     Paused,
+    /// It is paused to disk: its files are sealed, and nothing of it runs.
+    Parked,
     /// It ended; its reason stays readable for a while.
     Ended(End),
     /// It is being removed, and this is how it ended. Never kept: who is being removed is buried or
     /// forgotten first.
     Removing(End),
+}
+
+impl State {
+    /// Whether it is paused, in memory or to disk.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        matches!(self, Self::Paused | Self::Parked)
+    }
+
+    /// Whether it has files and no processes.
+    #[must_use]
+    pub fn is_at_rest(&self) -> bool {
+        matches!(self, Self::Parked | Self::Ended(_))
+    }
 }
 
 /// What happened.
@@ -71,6 +87,8 @@ pub enum Event {
     },
     /// It was paused.
     Paused,
+    /// It was paused to disk.
+    Parked,
     /// It was resumed.
     Resumed,
     /// The host was started anew, and nothing on it runs any more.
@@ -156,7 +174,9 @@ pub fn step(
         (State::Removing(_), _) => &[Action::Bury, Action::Delete],
         // It was used meanwhile, or something inside is at work: only the next look changes.
         (_, Event::Checked { .. }) => &[Action::Arm],
-        (State::Ended(_) | State::Running | State::Paused, _) => &[Action::Save, Action::Arm],
+        (State::Ended(_) | State::Running | State::Paused | State::Parked, _) => {
+            &[Action::Save, Action::Arm]
+        }
         _ => &[Action::Save],
     };
     record.note(event, &next, now);
@@ -170,7 +190,7 @@ pub fn step(
 
 /// The transition table.
 fn next(record: &Record, event: &Event, now: Now) -> Result<State, Refusal> {
-    use State::{Creating, Ended, Paused, Removing, Running};
+    use State::{Creating, Ended, Parked, Paused, Removing, Running};
     let is_fresh = |revision: u64| revision == record.revision();
     match (record.state(), event) {
         (Removing(_), _) => Err(Refusal::Gone),
@@ -182,7 +202,7 @@ fn next(record: &Record, event: &Event, now: Now) -> Result<State, Refusal> {
         (Creating, Event::Started { .. }) => Ok(Running),
         (Creating, Event::Interrupted) => Ok(Ended(End::interrupted())),
         (
-            Creating | Running | Paused,
+            Creating | Running | Paused | Parked,
             Event::Seen {
                 phase: Phase::Ended(reason),
                 tail,
@@ -190,29 +210,24 @@ fn next(record: &Record, event: &Event, now: Now) -> Result<State, Refusal> {
             },
         ) => Ok(Ended(End::seen(reason, tail))),
         (
-            Running,
+            Running | Paused | Parked,
             Event::Seen {
-                phase: Phase::Paused,
+                phase,
                 revision: Some(revision),
                 ..
             },
-        ) if is_fresh(*revision) => Ok(Paused),
-        (
-            Paused,
-            Event::Seen {
-                phase: Phase::Running,
-                revision: Some(revision),
-                ..
-            },
-        ) if is_fresh(*revision) => Ok(Running),
-        (Running | Paused, Event::Lost { revision }) if is_fresh(*revision) => {
+        ) if is_fresh(*revision) => seen(record.state(), phase),
+        (Running | Paused | Parked, Event::Lost { revision }) if is_fresh(*revision) => {
             Ok(Ended(End::lost()))
         }
-        (Creating | Running | Paused, Event::HostRestarted) => Ok(Ended(End::host_restarted())),
+        (Creating | Running | Paused | Parked, Event::HostRestarted) => {
+            Ok(Ended(End::host_restarted()))
+        }
         (Running, Event::Allocated(_)) if record.is_spare() => Ok(Running),
         (Running, Event::Paused) => Ok(Paused),
-        (_, Event::Paused) => Err(Refusal::NotRunning),
-        (Paused, Event::Resumed) => Ok(Running),
+        (Running, Event::Parked) => Ok(Parked),
+        (_, Event::Paused | Event::Parked) => Err(Refusal::NotRunning),
+        (Paused | Parked, Event::Resumed) => Ok(Running),
         (_, Event::Resumed) => Err(Refusal::NotPaused),
         (_, Event::Renewed(_)) if record.expires_at().is_none() => Err(Refusal::NeverExpires),
         (_, Event::Renewed(at)) if *at <= Time::new(now.wall) => Err(Refusal::Past),
@@ -225,6 +240,20 @@ fn next(record: &Record, event: &Event, now: Now) -> Result<State, Refusal> {
             Ok(stays.clone())
         }
         _ => Err(Refusal::Nothing),
+    }
+}
+
+/// What follows when a living sandbox is seen in a phase other than an end.
+fn seen(state: &State, phase: &Phase) -> Result<State, Refusal> {
+    let next = match phase {
+        Phase::Running => State::Running,
+        Phase::Paused => State::Paused,
+        Phase::Parked => State::Parked,
+        Phase::Ended(_) => return Err(Refusal::Nothing),
+    };
+    match next == *state {
+        true => Err(Refusal::Nothing),
+        false => Ok(next),
     }
 }
 

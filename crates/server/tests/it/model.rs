@@ -55,7 +55,7 @@ async fn live(ground: Ground, sequences: u64, variable: &str) {
         let mut oracle = Oracle::new(&world);
         let mut told = Vec::new();
         for _ in 0..seed.number() % STEPS + 1 {
-            let step = Step::any(&mut seed, oracle.known());
+            let step = Step::any(&mut seed, oracle.known(), ground.parks());
             told.push(format!("{step:?}"));
             taken += 1;
             let context = format!("life {sequence}, {seed:?}: {}", told.join(", "));

@@ -173,6 +173,60 @@ async fn paused_ones_count_in_full_ended_ones_their_files_and_a_restart_changes_
     assert_eq!(more.code(), "403 QUOTA::SANDBOXES");
 }
 
+/// What is paused to disk gives its processor time and memory to others, and is resumed when there
+/// is enough of both again.
+#[tokio::test]
+async fn ones_paused_to_disk_count_their_place_and_files_and_are_resumed_within_the_quota() {
+    let mut world = World::new().await;
+    let terms = json!({
+        "sandboxes": 4, "cpuMillis": 2000, "memoryBytes": 2_147_483_648_u64,
+        "diskBytes": 4_294_967_296_u64,
+    });
+    let key = world.tenant("a", &terms).await;
+    let mut parked = Vec::new();
+    for _ in 0..2 {
+        let made = world.create_with(&key, &half()).await;
+        parked.push(made.json()["id"].as_str().unwrap().to_owned());
+    }
+    for id in &parked {
+        let path = format!("/v1/sandboxes/{id}/pause?to=disk");
+        let pause = world.with_key(&key, "POST", &path).send().await;
+        assert_eq!(pause.status, 202, "{pause:?}");
+    }
+    let resting = json!({
+        "sandboxes": 2, "cpuMillis": 0, "memoryBytes": 0, "diskBytes": 2_147_483_648_u64,
+    });
+    assert_eq!(usage(&world, "a").await, resting);
+    world.kill().await;
+    world.start().await.unwrap();
+    assert_eq!(usage(&world, "a").await, resting);
+    let others = [
+        world.create_with(&key, &half()).await,
+        world.create_with(&key, &half()).await,
+    ];
+    let resume = async |id: &String| {
+        let path = format!("/v1/sandboxes/{id}/resume");
+        world.with_key(&key, "POST", &path).send().await
+    };
+    let refused = resume(&parked[0]).await;
+    assert_eq!(refused.code(), "403 QUOTA::CPU");
+    assert!(refused.text().contains("uses 2000 of 2000"), "{refused:?}");
+    assert_eq!(world.state(&parked[0].parse().unwrap()).await, "Paused");
+    delete(&world, &others[0]).await;
+    // There is enough for one of them, however close to each other they ask.
+    let answers = join_all(parked.iter().map(resume)).await;
+    let resumed = answers.iter().filter(|it| it.status == 202).count();
+    assert_eq!(resumed, 1, "{answers:?}");
+    delete(&world, &others[1]).await;
+    // What fails takes nothing.
+    world.fake.fail("resume", ErrorKind::StartFailed, 1);
+    let waits = usize::from(answers[0].status == 202);
+    assert_eq!(resume(&parked[waits]).await.status, 500);
+    assert_eq!(usage(&world, "a").await["cpuMillis"], 1000);
+    assert_eq!(resume(&parked[waits]).await.status, 202);
+    assert_eq!(usage(&world, "a").await["cpuMillis"], 2000);
+}
+
 /// A create with a named volume.
 fn volume(claim: &str) -> Value {
     let pvc = json!({"claimName": claim, "storage": "16Mi"});

@@ -17,38 +17,41 @@ const GUARD: &str = "502 BACKEND_CONNECTION_FAILED";
 /// It is answered once the sandbox is made.
 const WAITS: &str = "waits";
 
-/// The states, in the order of the columns of [`TABLE`].
-const STATES: [&str; 6] = [
+/// The states, in the order of the columns of [`TABLE`]; paused ones twice, in memory and to disk.
+const STATES: [&str; 7] = [
     "Pending",
     "Running",
     "Paused",
+    "Parked",
     "Terminated",
     "Failed",
     "gone",
 ];
 
 /// An operation, and what is answered in each state.
-type Row = (&'static str, &'static str, [&'static str; 6]);
+type Row = (&'static str, &'static str, [&'static str; 7]);
 
 const LINK: &str = "/endpoints/80?expires=1900000060";
+const PARK: &str = "/pause?to=disk";
 
 #[rustfmt::skip]
-const TABLE: [Row; 15] = [
-    ("GET", "", ["200", "200", "200", "200", "200", GONE]),
-    ("PATCH", "/metadata", ["200", "200", "200", "200", "200", GONE]),
-    ("POST", "/renew-expiration", ["200", "200", "200", "200", "200", GONE]),
-    ("GET", "/endpoints/80", [UNREACHED, "200", "200", UNREACHED, UNREACHED, GONE]),
-    ("GET", LINK, [UNREACHED, "200", "200", UNREACHED, UNREACHED, GONE]),
-    ("GET", "/diagnostics/logs", ["200", "200", "200", "200", "200", GONE]),
-    ("GET", "/diagnostics/events", ["200", "200", "200", "200", "200", "200"]),
-    ("GET", "/diagnostics/inspect", ["200", "200", "200", "200", "200", "200"]),
-    ("GET", "/diagnostics/summary", ["200", "200", "200", "200", "200", "200"]),
-    ("GET", "/networkpolicy", [GUARD, GUARD, GUARD, GUARD, GUARD, GONE]),
-    ("GET", "/proxy/44772/ping", [RUNS_NOT, "200", RUNS_NOT, RUNS_NOT, RUNS_NOT, GONE]),
-    ("POST", "/snapshots", [NO_SOURCE, "202", NO_SOURCE, NO_SOURCE, NO_SOURCE, GONE]),
-    ("POST", "/pause", [WAITS, "202", RUNS_NOT, RUNS_NOT, RUNS_NOT, GONE]),
-    ("POST", "/resume", [WAITS, PAUSED_NOT, "202", PAUSED_NOT, PAUSED_NOT, GONE]),
-    ("DELETE", "", [WAITS, "204", "204", "204", "204", GONE]),
+const TABLE: [Row; 16] = [
+    ("GET", "", ["200", "200", "200", "200", "200", "200", GONE]),
+    ("PATCH", "/metadata", ["200", "200", "200", "200", "200", "200", GONE]),
+    ("POST", "/renew-expiration", ["200", "200", "200", "200", "200", "200", GONE]),
+    ("GET", "/endpoints/80", [UNREACHED, "200", "200", "200", UNREACHED, UNREACHED, GONE]),
+    ("GET", LINK, [UNREACHED, "200", "200", "200", UNREACHED, UNREACHED, GONE]),
+    ("GET", "/diagnostics/logs", ["200", "200", "200", "200", "200", "200", GONE]),
+    ("GET", "/diagnostics/events", ["200", "200", "200", "200", "200", "200", "200"]),
+    ("GET", "/diagnostics/inspect", ["200", "200", "200", "200", "200", "200", "200"]),
+    ("GET", "/diagnostics/summary", ["200", "200", "200", "200", "200", "200", "200"]),
+    ("GET", "/networkpolicy", [GUARD, GUARD, GUARD, GUARD, GUARD, GUARD, GONE]),
+    ("GET", "/proxy/44772/ping", [RUNS_NOT, "200", RUNS_NOT, RUNS_NOT, RUNS_NOT, RUNS_NOT, GONE]),
+    ("POST", "/snapshots", [NO_SOURCE, "202", NO_SOURCE, NO_SOURCE, NO_SOURCE, NO_SOURCE, GONE]),
+    ("POST", "/pause", [WAITS, "202", RUNS_NOT, RUNS_NOT, RUNS_NOT, RUNS_NOT, GONE]),
+    ("POST", PARK, [WAITS, "202", RUNS_NOT, RUNS_NOT, RUNS_NOT, RUNS_NOT, GONE]),
+    ("POST", "/resume", [WAITS, PAUSED_NOT, "202", "202", PAUSED_NOT, PAUSED_NOT, GONE]),
+    ("DELETE", "", [WAITS, "204", "204", "204", "204", "204", GONE]),
 ];
 
 /// A sandbox in this state.
@@ -66,6 +69,10 @@ async fn stand(world: &World, state: &str) -> String {
             let path = format!("/v1/sandboxes/{id}/pause");
             assert_eq!(world.call("POST", &path).send().await.status, 202);
         }
+        "Parked" => {
+            let path = format!("/v1/sandboxes/{id}{PARK}");
+            assert_eq!(world.call("POST", &path).send().await.status, 202);
+        }
         "Terminated" => world.fake.end(&id, EndReason::Exit(0)),
         "Failed" => world.fake.end(&id, EndReason::Oom),
         "gone" => {
@@ -74,7 +81,9 @@ async fn stand(world: &World, state: &str) -> String {
         }
         _ => {}
     }
-    world.await_state(&id, state).await;
+    // Callers see one word for both pauses.
+    let shown = if state == "Parked" { "Paused" } else { state };
+    world.await_state(&id, shown).await;
     id.to_string()
 }
 

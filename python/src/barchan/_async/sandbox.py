@@ -136,12 +136,13 @@ class AsyncSandbox:
         lifetime = timedelta(seconds=lifetime_s)
         return await self._transport.call(lifecycle.renew(self.id, lifetime, datetime.now(UTC)))
 
-    async def pause(self) -> None:
-        """Stops all its processes; memory and files stay."""
-        await self._transport.call(lifecycle.pause(self.id))
+    async def pause(self, to_disk: bool = False) -> None:
+        """Stops all its processes, which keep their memory. With `to_disk` they end: its files are
+        kept as a layer, and its entrypoint begins anew with them when it is resumed."""
+        await self._transport.call(lifecycle.pause(self.id, to_disk))
 
     async def resume(self) -> None:
-        """Lets it run on after a pause."""
+        """Lets it run on after a pause, or begin anew after one to disk."""
         await self._transport.call(lifecycle.resume(self.id))
 
     async def kill(self) -> None:

@@ -123,12 +123,13 @@ class Sandbox:
         lifetime = timedelta(seconds=lifetime_s)
         return self._transport.call(lifecycle.renew(self.id, lifetime, datetime.now(UTC)))
 
-    def pause(self) -> None:
-        """Stops all its processes; memory and files stay."""
-        self._transport.call(lifecycle.pause(self.id))
+    def pause(self, to_disk: bool = False) -> None:
+        """Stops all its processes, which keep their memory. With `to_disk` they end: its files are
+        kept as a layer, and its entrypoint begins anew with them when it is resumed."""
+        self._transport.call(lifecycle.pause(self.id, to_disk))
 
     def resume(self) -> None:
-        """Lets it run on after a pause."""
+        """Lets it run on after a pause, or begin anew after one to disk."""
         self._transport.call(lifecycle.resume(self.id))
 
     def kill(self) -> None:

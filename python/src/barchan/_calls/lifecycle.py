@@ -124,13 +124,14 @@ def _done(_: Answer) -> None:
     return None
 
 
-def pause(sandbox_id: str) -> Call[None]:
-    """Stops all processes of a sandbox; memory and files stay."""
-    return Call(Request("POST", _path(sandbox_id, "/pause")), _done)
+def pause(sandbox_id: str, to_disk: bool) -> Call[None]:
+    """Stops all processes of a sandbox, or ends them and keeps its files alone."""
+    path = _path(sandbox_id, "/pause")
+    return Call(Request("POST", f"{path}?to=disk" if to_disk else path), _done)
 
 
 def resume(sandbox_id: str) -> Call[None]:
-    """Lets a paused sandbox run on."""
+    """Lets a paused sandbox run on, or start anew with the files that it was paused with."""
     return Call(Request("POST", _path(sandbox_id, "/resume")), _done)
 
 

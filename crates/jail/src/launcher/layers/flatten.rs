@@ -25,7 +25,7 @@ pub(in super::super) struct Flattening {
 
 impl Launcher {
     /// Has the layers of a sandbox merged if there are many, and nobody is at it.
-    pub(super) fn flatten(&mut self, sandbox: &str) {
+    pub(in super::super) fn flatten(&mut self, sandbox: &str) {
         if let Err(error) = self.begin_flattening(sandbox) {
             self.note_failure(&format!("merge the layers of a sandbox: {error}"));
         }
@@ -89,8 +89,7 @@ impl Launcher {
         }
         let beside = layers.first();
         let merged = beside.map(|beside| self.disks.keep(beside, number, base));
-        if let (Some((tenant, _)), Some(Ok(merged))) = (self.tenant_of(&sandbox), merged) {
-            let files = &mut tenant.files;
+        if let (Some(files), Some(Ok(merged))) = (self.files_of_mut(&sandbox), merged) {
             files.is_flattened = false;
             let place = files
                 .lower

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
-use super::{Layer, STACK_MAX, image_trees, no_sandbox};
+use super::{Layer, image_trees, no_sandbox, not_sealed};
 use crate::capture::{Copying, Ids, Process, Told};
 use crate::launcher::Launcher;
 use crate::launcher::create::Caller;
@@ -43,22 +43,13 @@ impl Launcher {
             let words = format!("{COPIES_MAX} snapshots and layers are being made already");
             return Err(Failure::new(FailureKind::Conflict, words));
         }
-        if self.undisturbed(&asked.sandbox)?.files.lower.len() >= STACK_MAX {
-            let words = format!("its files lie in {STACK_MAX} layers, and there may be no more");
-            return Err(Failure::new(FailureKind::Conflict, words));
-        }
+        self.undisturbed(&asked.sandbox)?.files.admit_one_more()?;
         let number = self.by_id.get(&asked.sandbox).copied();
         let slot = number.and_then(|number| self.slots.remove(&number).map(|it| (number, it)));
         let (number, mut slot) = slot.ok_or_else(|| no_sandbox(&asked.sandbox))?;
         let begun = self.order_sealing(number, &mut slot, caller, asked);
         self.slots.insert(number, slot);
-        begun.map_err(|error| {
-            let kind = match error.kind() {
-                io::ErrorKind::Unsupported => FailureKind::Unsupported,
-                _ => FailureKind::Layer,
-            };
-            Failure::new(kind, error.to_string())
-        })
+        begun.map_err(|error| not_sealed(&error))
     }
 
     fn order_sealing(

@@ -1,9 +1,10 @@
 //! Back to a layer: the sandbox starts anew with the files that it had then, and nothing else of
-//! what it was. Until the new one runs the old one stands still, and then it ends.
+//! what it was. Until the new one runs the old one stands still, and then it ends. One that is
+//! paused to disk has no old one, and comes back in the same way.
 
 use std::rc::Rc;
 
-use super::{Layer, no_layer, no_sandbox};
+use super::{Files, Layer, no_layer, no_sandbox};
 use crate::launcher::Launcher;
 use crate::launcher::create::{Caller, Job};
 use crate::launcher::slot::{Stage, Tenant};
@@ -12,10 +13,23 @@ use crate::proto::{Answer, Failure, FailureKind, UndoOrder};
 /// A sandbox that starts anew.
 #[derive(Debug)]
 pub(in super::super) struct Undo {
-    /// The layer that it goes back to.
-    layer: u32,
+    /// The layer that it goes back to; `None`: it goes on where it was parked.
+    layer: Option<u32>,
     /// What it writes to until then: what it will write to lies beside that.
     pub(in super::super) before: Rc<Layer>,
+}
+
+impl Undo {
+    /// That of a sandbox which is paused to disk, with the layer that it wrote last.
+    pub(super) fn resuming(before: Rc<Layer>) -> Self {
+        let layer = None;
+        Self { layer, before }
+    }
+
+    /// Whether it was paused to disk.
+    pub(in super::super) fn resumes(&self) -> bool {
+        self.layer.is_none()
+    }
 }
 
 impl Launcher {
@@ -49,7 +63,7 @@ impl Launcher {
         if let Some(tenant) = slot.tenant() {
             tenant.is_copied = true;
         }
-        let layer = order.layer;
+        let layer = Some(order.layer);
         Ok((spec, lower, Undo { layer, before }))
     }
 
@@ -64,8 +78,21 @@ impl Launcher {
         let undo = job.undo.as_ref()?;
         let id = &job.spec.id;
         self.by_id.remove(&job.key());
-        let old_number = self.by_id.get(id).copied()?;
-        let slot = self.slots.get_mut(&old_number)?;
+        let (files, at) = match undo.layer {
+            Some(layer) => (self.take_living(id)?, layer),
+            None => self.take_parked(id)?,
+        };
+        self.sockets.rename(&job.key(), id);
+        self.by_id.insert(id.clone(), number);
+        let mut new = new;
+        new.files.inherit(files, at);
+        Some(new)
+    }
+
+    /// The files of a sandbox that lives, which ends.
+    fn take_living(&mut self, id: &str) -> Option<Files> {
+        let number = self.by_id.get(id)?;
+        let slot = self.slots.get_mut(number)?;
         let Stage::Living(old) = &mut slot.stage else {
             return None;
         };
@@ -74,11 +101,7 @@ impl Launcher {
         }
         let files = std::mem::take(&mut old.files);
         slot.replace();
-        self.sockets.rename(&job.key(), id);
-        self.by_id.insert(id.clone(), number);
-        let mut new = new;
-        new.files.inherit(files, undo.layer);
-        Some(new)
+        Some(files)
     }
 
     /// The new one does not come about: the old one goes on as if nothing had been.
@@ -86,6 +109,7 @@ impl Launcher {
         self.by_id.remove(&job.key());
         self.sockets.remove(&job.key());
         self.released(&job.spec.id);
+        self.stays_parked(&job.spec.id);
         self.clients.send(job.caller, Answer::Failed(failure));
         self.sweep_layers();
     }

@@ -6,6 +6,7 @@ mod deaths;
 mod holders;
 mod hostile;
 mod model;
+mod parking;
 
 use std::time::Duration;
 

@@ -79,7 +79,10 @@ impl World {
         self.try_save(sandbox).await.unwrap().0
     }
 
-    async fn try_save(&self, sandbox: &SandboxId) -> Result<(SnapshotId, Snapshot), RuntimeError> {
+    pub(super) async fn try_save(
+        &self,
+        sandbox: &SandboxId,
+    ) -> Result<(SnapshotId, Snapshot), RuntimeError> {
         let id = new_id();
         let taken = self.native.snapshot(order(sandbox, &id)).await?;
         Ok((id, taken))

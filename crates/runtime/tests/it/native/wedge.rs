@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use barchan_runtime::{EXECD_PORT, EndReason, Limits, Observed, Phase, Runtime};
+use barchan_runtime::{EXECD_PORT, EndReason, Limits, Observed, Pause, Phase, Runtime};
 use barchan_wire::id::SandboxId;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -24,7 +24,7 @@ const BUSY: &str = "for n in $(seq 64); do while :; do :; done & done; ";
 
 /// The daemon of a sandbox: the one beside whom a process knows the sandbox's id, as the
 /// entrypoint does once it runs.
-async fn daemon_of(world: &World, id: &SandboxId) -> Pid {
+pub(crate) async fn daemon_of(world: &World, id: &SandboxId) -> Pid {
     let mark = format!("OPENSANDBOX_ID={id}");
     let is_marked = |pid: u32| {
         let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -211,7 +211,7 @@ async fn a_paused_sandbox_is_not_asked() {
         return;
     }
     let id = idle(&world).await;
-    world.native.pause(&id).await.unwrap();
+    world.native.pause(&id, Pause::Freeze).await.unwrap();
     outlast_a_wedge(&world).await;
     assert_eq!(phase(&world, &id).await, Phase::Paused);
     world.native.resume(&id).await.unwrap();

@@ -33,6 +33,7 @@ pub(super) fn able() -> Capabilities {
         limit_pids: true,
         limit_disk: true,
         pause: true,
+        pause_to_disk: true,
         limit_volume: true,
         snapshot: true,
         layers: true,

@@ -107,6 +107,7 @@ const ENDPOINT: &[Parameter] = &[
     of("expires", "UnixTime"),
     of("form", "AddressForm"),
 ];
+const PAUSE: &[Parameter] = &[of("to", "PausePlace")];
 const LOGS: &[Parameter] = &[of("tail", "Lines"), of("scope", "LogScope")];
 const EVENTS: &[Parameter] = &[of("limit", "Happenings"), of("scope", "EventScope")];
 const SUMMARY: &[Parameter] = &[of("tail", "FewLines"), of("event_limit", "FewHappenings")];
@@ -154,8 +155,10 @@ pub(super) const fn described(operation: Operation) -> Described {
         Op::Label => new("Changes a sandbox's labels.", 200, Json("Sandbox"))
             .takes("MetadataPatch")
             .refusals(CHANGES_STATE),
-        Op::Pause => new("Lets a sandbox stand still.", 202, Nothing).refusals(VERBS),
-        Op::Resume => new("Lets a sandbox run on.", 202, Nothing).refusals(VERBS),
+        Op::Pause => new("Lets a sandbox stand still, or rest on disk.", 202, Nothing)
+            .query(PAUSE)
+            .refusals(VERBS),
+        Op::Resume => new("Lets a sandbox run on, or start anew.", 202, Nothing).refusals(RESUME),
         Op::Renew => new("Puts off the end.", 200, Json("Expiration"))
             .takes("Expiration")
             .refusals(CHANGES_STATE),
@@ -211,6 +214,8 @@ pub(super) const fn described(operation: Operation) -> Described {
 }
 
 const VERBS: &[u16] = &[409, 500, 501, 503];
+/// A tenant's quota may have been taken meanwhile.
+const RESUME: &[u16] = &[403, 409, 500, 501, 503];
 /// Those of a create besides.
 const FORKS: &[u16] = &[403, 409, 500, 501, 503];
 

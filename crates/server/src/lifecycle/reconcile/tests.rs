@@ -52,6 +52,7 @@ fn records_and_observations_meet() {
     let creating = vec![];
     let running = vec![started.clone()];
     let paused = vec![started.clone(), Event::Paused];
+    let parked = vec![started.clone(), Event::Parked];
     let ended = vec![started.clone(), Event::Lost { revision: 1 }];
     let removing = vec![started, Event::Unwanted];
     let exit = || Phase::Ended(EndReason::Exit(1));
@@ -66,6 +67,13 @@ fn records_and_observations_meet() {
         (&paused, Some(Phase::Running), "Seen"),
         (&paused, None, "Lost"),
         (&paused, Some(exit()), "Ended"),
+        (&running, Some(Phase::Parked), "Seen"),
+        (&paused, Some(Phase::Parked), "Seen"),
+        (&parked, Some(Phase::Parked), "None"),
+        (&parked, Some(Phase::Running), "Seen"),
+        (&parked, None, "Lost"),
+        (&parked, Some(exit()), "Ended"),
+        (&ended, Some(Phase::Parked), "Stray"),
         (&ended, Some(exit()), "None"),
         (&ended, None, "None"),
         (&ended, Some(Phase::Running), "Stray"),

@@ -23,13 +23,29 @@ const TIMEOUT_S_MIN: u64 = 60;
 
 /// What is kept with a layer.
 #[derive(Debug, Serialize, Deserialize)]
-struct Note {
+pub(super) struct Note {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     label: Option<String>,
     at: Time,
     /// It is there to be looked at once, and nobody is told of it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     passing: bool,
+}
+
+impl Note {
+    /// That of a layer which nobody gave a label of their own.
+    pub(super) fn labelled(label: &str, at: Time) -> Self {
+        Self {
+            label: Some(label.to_owned()),
+            at,
+            passing: false,
+        }
+    }
+
+    /// As the runtime keeps it.
+    pub(super) fn told(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
 }
 
 impl Lifecycle {
@@ -66,7 +82,7 @@ impl Lifecycle {
                 WhenBusy::Force => WhenHeld::Copy,
                 WhenBusy::Refuse => WhenHeld::Refuse,
             },
-            note: serde_json::to_string(&note).unwrap_or_default(),
+            note: note.told(),
             wait: self.1.snapshot_wait,
         };
         let this = self.clone();
@@ -228,7 +244,7 @@ impl Lifecycle {
     }
 
     /// Forgets the layers of a sandbox that are not kept any longer.
-    async fn forget_surplus(&self, id: &SandboxId) {
+    pub(super) async fn forget_surplus(&self, id: &SandboxId) {
         let forget = async {
             let all = self.0.runtime.layers(id).await?;
             let kept = all.iter().filter_map(|layer| {
@@ -275,7 +291,7 @@ impl Lifecycle {
 pub(super) fn has_layers(source: &Record) -> Result<(), LifecycleError> {
     if matches!(
         source.state(),
-        State::Running | State::Paused | State::Ended(_)
+        State::Running | State::Paused | State::Parked | State::Ended(_)
     ) {
         return Ok(());
     }

@@ -207,7 +207,7 @@ impl Lifecycle {
         let record = entry.record();
         if !matches!(
             record.state(),
-            State::Creating | State::Running | State::Paused
+            State::Creating | State::Running | State::Paused | State::Parked
         ) {
             return;
         }
@@ -252,6 +252,14 @@ impl Lifecycle {
                 ..
             })) => Finding::Ended(id.clone(), phase),
             Ok(None) => Finding::Apply(id.clone(), Event::Lost { revision }),
+            Ok(Some(Observed {
+                phase: Phase::Parked,
+                ..
+            })) => {
+                // Whoever pauses it is about to say so.
+                drop(entry.turn.lock().await);
+                return;
+            }
             Ok(Some(_)) | Err(_) => return,
         };
         self.act_on(finding).await;

@@ -34,7 +34,8 @@ impl Lifecycle {
     /// What the sandboxes of a tenant have together.
     #[must_use]
     pub fn usage_of(&self, owner: &str) -> Usage {
-        quota::usage(self.0.registry.records().into_iter(), owner)
+        let records = self.0.registry.records().into_iter();
+        quota::usage(records.map(|record| (record, false)), owner)
     }
 
     /// Every change of these sandboxes, from after one on or from now on.

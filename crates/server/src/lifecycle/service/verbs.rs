@@ -1,5 +1,5 @@
-//! What callers ask for. The creates, deletes, pauses and resumes of one sandbox come one after
-//! the other.
+//! What callers ask for. The creates and deletes of one sandbox come one after the other, and so do
+//! its pauses and resumes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::figures::Creating;
-use super::{Draft, Lifecycle, standing};
+use super::{Draft, Lifecycle};
 use crate::access::Tenant;
 use crate::lifecycle::error::{LifecycleError, Verb};
 use crate::lifecycle::registry::Entry;
@@ -241,54 +241,6 @@ impl Lifecycle {
 
     pub(super) async fn delete(&self, id: &SandboxId) -> Result<(), LifecycleError> {
         self.ask(Verb::Delete, id, self.0.runtime.delete(id)).await
-    }
-
-    /// Stops all processes of a sandbox from running.
-    ///
-    /// # Errors
-    /// When it does not run, or the runtime cannot pause it.
-    pub async fn pause(&self, id: &SandboxId) -> Result<(), LifecycleError> {
-        let entry = self.entry(id)?;
-        let this = self.clone();
-        let work = self.owned(async move {
-            let _turn = entry.turn.lock().await;
-            let record = entry.record();
-            let (id, standing) = (record.id().clone(), standing(&record));
-            match record.state() {
-                State::Removing(_) => return Err(this.gone(&id)),
-                State::Running => {}
-                _ => return Err(LifecycleError::NotRunning { id, standing }),
-            }
-            this.ask(Verb::Pause, &id, this.0.runtime.pause(&id))
-                .await?;
-            this.touch(&entry);
-            this.change(&entry, Event::Paused).await.map(drop)
-        });
-        self.traced("sandbox.pause", id, work).await
-    }
-
-    /// Lets a paused sandbox run on.
-    ///
-    /// # Errors
-    /// When it is not paused, or the runtime cannot resume it.
-    pub async fn resume(&self, id: &SandboxId) -> Result<(), LifecycleError> {
-        let entry = self.entry(id)?;
-        let this = self.clone();
-        let work = self.owned(async move {
-            let _turn = entry.turn.lock().await;
-            let record = entry.record();
-            let (id, standing) = (record.id().clone(), standing(&record));
-            match record.state() {
-                State::Removing(_) => return Err(this.gone(&id)),
-                State::Paused => {}
-                _ => return Err(LifecycleError::NotPaused { id, standing }),
-            }
-            this.ask(Verb::Resume, &id, this.0.runtime.resume(&id))
-                .await?;
-            this.touch(&entry);
-            this.change(&entry, Event::Resumed).await.map(drop)
-        });
-        self.traced("sandbox.resume", id, work).await
     }
 
     /// Lets a sandbox end at another time, earlier or later.

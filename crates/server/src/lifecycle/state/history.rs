@@ -30,9 +30,9 @@ pub enum Happened {
     Started,
     /// Somebody got it out of its pool.
     Allocated,
-    /// All its processes were stopped.
+    /// All its processes were stopped, or ended and its files kept.
     Paused,
-    /// They run on.
+    /// They run on, or it began anew with these files.
     Resumed,
     /// It is to end at another time.
     Renewed,
@@ -85,8 +85,8 @@ impl Happened {
             },
             (_, State::Ended(_)) => Some(Self::Ended),
             (State::Creating, State::Running) => Some(Self::Started),
-            (State::Running, State::Paused) => Some(Self::Paused),
-            (State::Paused, State::Running) => Some(Self::Resumed),
+            (State::Running, paused) if paused.is_paused() => Some(Self::Paused),
+            (paused, State::Running) if paused.is_paused() => Some(Self::Resumed),
             _ => match event {
                 Event::Renewed(_) | Event::Accessed => Some(Self::Renewed),
                 Event::Labelled(_) => Some(Self::Labelled),

@@ -15,6 +15,9 @@ use super::{Allotment, End, Event, Happened, Happening, Origin, Spans, State};
 /// Shortest time to the next look at an idle sandbox in which something may be at work.
 const IDLE_LOOK_MIN: Duration = Duration::from_secs(1);
 
+/// What is told of a pause to disk, besides that it was one.
+const PARKED: &str = "It was paused to disk: its files are kept, and its processes ended.";
+
 /// What is kept of a sandbox. Only [`super::step`] changes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
@@ -261,6 +264,7 @@ impl Record {
             State::Ended(end) | State::Removing(end) if what != Happened::Labelled => {
                 end.message.clone()
             }
+            State::Parked if what == Happened::Paused => PARKED.to_owned(),
             _ => String::new(),
         };
         self.remember(what, message, now);

@@ -1,3 +1,5 @@
+mod pauses;
+
 use barchan_runtime::EndReason;
 use jiff::Timestamp;
 
@@ -177,7 +179,8 @@ fn callers_verbs_in_the_transition_table() {
 
 #[test]
 fn time_to_live_counts_in_every_state_and_against_the_last_deadline() {
-    for state in [State::Creating, State::Running, State::Paused, ended()] {
+    use State::{Creating, Parked, Paused, Running};
+    for state in [Creating, Running, Paused, Parked, ended()] {
         let due = |record: Record, seconds| step(record, &CHECKED, at(seconds), SPANS);
         let alive = record(state);
         assert_eq!(due(alive.clone(), 599), Err(Refusal::Nothing));

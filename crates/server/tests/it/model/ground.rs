@@ -65,6 +65,14 @@ impl Ground {
         World::with(&set).await
     }
 
+    /// Whether its sandboxes can be paused to disk.
+    pub(super) fn parks(&self) -> bool {
+        match self {
+            Self::Fake => true,
+            Self::Native(real) => real.native.capabilities().pause_to_disk,
+        }
+    }
+
     /// What the sandboxes run.
     pub(super) fn entrypoint(&self) -> &'static [&'static str] {
         match self {

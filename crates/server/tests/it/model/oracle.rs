@@ -152,6 +152,7 @@ impl Oracle {
             Verb::Use(which) => return self.used(*which),
             Verb::Delete(which) => (which, Event::Unwanted, 204),
             Verb::Pause(which) => (which, Event::Paused, 202),
+            Verb::Park(which) => (which, Event::Parked, 202),
             Verb::Resume(which) => (which, Event::Resumed, 202),
             Verb::Renew(which, seconds) => (which, Event::Renewed(self.time_in(*seconds)), 200),
             Verb::Label(which, key, value) => {
@@ -249,7 +250,7 @@ impl Oracle {
         let (state, cause) = match record.state() {
             State::Creating => ("Pending", None),
             State::Running => ("Running", None),
-            State::Paused => ("Paused", None),
+            State::Paused | State::Parked => ("Paused", None),
             State::Ended(end) | State::Removing(end) => {
                 let is_success = end.kind == barchan_server::lifecycle::state::EndKind::Success;
                 let word = if is_success { "Terminated" } else { "Failed" };

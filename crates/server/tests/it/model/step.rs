@@ -35,6 +35,8 @@ pub(super) enum Verb {
     Create(Wish),
     Delete(u64),
     Pause(u64),
+    /// To disk.
+    Park(u64),
     Resume(u64),
     /// To end so many seconds from now.
     Renew(u64, u64),
@@ -59,8 +61,8 @@ fn one<T: Copy>(seed: &mut Seed, of: &[T]) -> T {
 }
 
 impl Step {
-    /// Any step, when so many sandboxes were made so far.
-    pub(super) fn any(seed: &mut Seed, known: u64) -> Self {
+    /// Any step, when so many sandboxes were made so far, and can be paused to disk or not.
+    pub(super) fn any(seed: &mut Seed, known: u64, parks: bool) -> Self {
         let which = seed.number() % known.max(1);
         match seed.number() % 24 {
             0 | 1 => {
@@ -78,15 +80,15 @@ impl Step {
             },
             6..=8 => {
                 let micros = seed.number() % 3000;
-                Self::Cut(Verb::any(seed, which), Duration::from_micros(micros))
+                Self::Cut(Verb::any(seed, which, parks), Duration::from_micros(micros))
             }
-            _ => Self::Asked(Verb::any(seed, which)),
+            _ => Self::Asked(Verb::any(seed, which, parks)),
         }
     }
 }
 
 impl Verb {
-    fn any(seed: &mut Seed, which: u64) -> Self {
+    fn any(seed: &mut Seed, which: u64, parks: bool) -> Self {
         match seed.number() % 16 {
             0..=3 => Self::Create(Wish {
                 timeout_s: one(seed, &[None, Some(60), Some(61), Some(600), Some(7200)]),
@@ -95,6 +97,7 @@ impl Verb {
                 label: one(seed, &[None, Some("a"), Some("b")]),
             }),
             4 | 5 => Self::Delete(which),
+            6 if parks => Self::Park(which),
             6 | 7 => Self::Pause(which),
             8 | 9 => Self::Resume(which),
             10 | 11 => Self::Renew(which, one(seed, &[0, 1, 30, 61, 600, 100_000])),
@@ -115,6 +118,7 @@ impl Verb {
                 .json(&wish.body(entrypoint)),
             Self::Delete(which) => world.call("DELETE", &at(which, "")),
             Self::Pause(which) => world.call("POST", &at(which, "/pause")),
+            Self::Park(which) => world.call("POST", &at(which, "/pause?to=disk")),
             Self::Resume(which) => world.call("POST", &at(which, "/resume")),
             Self::Renew(which, seconds) => {
                 let body = json!({"expiresAt": oracle.time_in(*seconds)});

@@ -1,6 +1,6 @@
 //! Random changes to files, layers sealed in between, undone, forked, merged, forgotten, compared
-//! and made snapshots of, against a plain model in memory: all that there ever was must be seen
-//! again as it was, byte by byte.
+//! and made snapshots of, sandboxes paused to disk, against a plain model in memory: all that there
+//! ever was must be seen again as it was, byte by byte.
 //!
 //! `BARCHAN_LAYERS_SEQUENCES` says how many sequences are tried, `SEED` which; `make layers` tries
 //! 2,000.
@@ -101,7 +101,7 @@ impl Drop for Told<'_> {
 async fn go_through(mut life: Life<'_>) {
     for _ in 0..life.chance(STEPS) + 3 {
         life.change(10).await;
-        match life.chance(20) {
+        match life.chance(22) {
             0..=8 => life.seal(false).await.unwrap(),
             9 => life.seal(true).await.unwrap(),
             10..=12 => life.undo().await.unwrap(),
@@ -109,6 +109,8 @@ async fn go_through(mut life: Life<'_>) {
             15 => life.commit().await.unwrap(),
             16 => life.forget().await,
             17..=18 => life.compare().await.unwrap(),
+            19 => life.park(false).await.unwrap(),
+            20 => life.park(true).await.unwrap(),
             _ => {}
         }
         life.look("after a step").await;

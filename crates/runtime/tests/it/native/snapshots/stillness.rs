@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use barchan_runtime::{ErrorKind, Phase, Runtime};
+use barchan_runtime::{ErrorKind, Pause, Phase, Runtime};
 
 use super::{World, is_able, new_id, order};
 
@@ -106,7 +106,7 @@ async fn only_running_sandboxes_are_saved_and_a_pause_outlasts_a_snapshot() {
         return;
     }
     let (id, _) = world.after("echo x >/f", None).await;
-    world.native.pause(&id).await.unwrap();
+    world.native.pause(&id, Pause::Freeze).await.unwrap();
     let refused = world.try_save(&id).await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Conflict);
     world.native.resume(&id).await.unwrap();
@@ -122,7 +122,7 @@ async fn only_running_sandboxes_are_saved_and_a_pause_outlasts_a_snapshot() {
         let other = new_id();
         let (taken, paused) = tokio::join!(
             world.native.snapshot(order(&id, &other)),
-            world.native.pause(&id)
+            world.native.pause(&id, Pause::Freeze)
         );
         paused.unwrap();
         if let Err(error) = taken {

@@ -11,8 +11,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use barchan_runtime::{
-    CompareOrder, ErrorKind, Form, Origin, Plan, Runtime, RuntimeError, SealOrder, SnapshotOrder,
-    WhenHeld,
+    CompareOrder, ErrorKind, Form, Origin, Pause, Plan, Runtime, RuntimeError, SealOrder,
+    SnapshotOrder, WhenHeld,
 };
 use barchan_testkit::seed::Seed;
 use rustix::process::{Pid, Signal, kill_process};
@@ -116,13 +116,15 @@ async fn killed_workers_leave_the_old_state_or_the_new_one() {
 }
 
 async fn step(life: &mut Life<'_>) -> Done {
-    match life.chance(12) {
+    match life.chance(13) {
         0..=3 => life.seal(false).await,
         4..=5 => life.seal(true).await,
         6 => life.undo().await,
-        7 => life.fork().await,
-        8..=9 => life.commit().await,
-        10 => life.compare().await,
+        // Nobody works on that who could be killed, but perhaps on what was there before.
+        7 => life.park(false).await,
+        8 => life.fork().await,
+        9..=10 => life.commit().await,
+        11 => life.compare().await,
         _ => {
             life.forget().await;
             // Within so many there is one at which they are merged.
@@ -177,7 +179,7 @@ async fn a_killed_launcher_leaves_nothing_of_layers() {
 async fn once(world: &World, life: &mut Life<'_>) -> Result<(), RuntimeError> {
     let (sandbox, layer) = (life.sandbox(), life.any_layer().0);
     let native = &world.native;
-    match life.chance(5) {
+    match life.chance(6) {
         0 => {
             let order = SealOrder {
                 sandbox,
@@ -189,11 +191,16 @@ async fn once(world: &World, life: &mut Life<'_>) -> Result<(), RuntimeError> {
         }
         1 => native.undo(&sandbox, layer).await.map(|_| ()),
         2 => {
+            let note = String::new();
+            native.pause(&sandbox, Pause::ToDisk { note }).await?;
+            native.resume(&sandbox).await
+        }
+        3 => {
             let plan = crate::native::world::plan("host", &["true"], Default::default());
             let from = Some(Origin { sandbox, layer });
             native.create(Plan { from, ..plan }).await.map(|_| ())
         }
-        3 => {
+        4 => {
             let order = SnapshotOrder {
                 sandbox,
                 layer: Some(layer),

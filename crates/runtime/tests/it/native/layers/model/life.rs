@@ -1,5 +1,7 @@
 //! Sandboxes with their layers, beside what the model knows of them.
 
+mod parking;
+
 use std::collections::BTreeMap;
 
 use barchan_runtime::{
@@ -37,6 +39,7 @@ pub(super) struct Counts {
     pub(super) copied: u32,
     pub(super) held: u32,
     pub(super) undone: u32,
+    pub(super) parked: u32,
     pub(super) forked: u32,
     pub(super) committed: u32,
     pub(super) compared: u32,
