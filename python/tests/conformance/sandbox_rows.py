@@ -264,6 +264,7 @@ SANDBOXES = [
         body={"-b": "c"},
     ),
     Row("POST /sandboxes/{id}/pause", "/sandboxes/{sandbox}/pause", 202, look=nothing),
+    Row("POST /sandboxes/{id}/pause", "/sandboxes/{sandbox}/pause?to=disk", 202, look=nothing),
     Row(
         "POST /sandboxes/{id}/pause",
         "/sandboxes/{paused}/pause",

@@ -155,10 +155,6 @@ pub(super) const fn described(operation: Operation) -> Described {
         Op::Label => new("Changes a sandbox's labels.", 200, Json("Sandbox"))
             .takes("MetadataPatch")
             .refusals(CHANGES_STATE),
-        Op::Pause => new("Lets a sandbox stand still, or rest on disk.", 202, Nothing)
-            .query(PAUSE)
-            .refusals(VERBS),
-        Op::Resume => new("Lets a sandbox run on, or start anew.", 202, Nothing).refusals(RESUME),
         Op::Renew => new("Puts off the end.", 200, Json("Expiration"))
             .takes("Expiration")
             .refusals(CHANGES_STATE),
@@ -219,12 +215,16 @@ const RESUME: &[u16] = &[403, 409, 500, 501, 503];
 /// Those of a create besides.
 const FORKS: &[u16] = &[403, 409, 500, 501, 503];
 
-/// The same of snapshots, and of what is missing.
+/// The same of pauses, snapshots and layers, and of what is missing.
 const fn further(operation: Operation) -> Described {
     use Operation as Op;
     use Says::{Json, Lines, Nothing, Text};
     let new = Described::new;
     match operation {
+        Op::Pause => new("Lets a sandbox stand still, or rest on disk.", 202, Nothing)
+            .query(PAUSE)
+            .refusals(VERBS),
+        Op::Resume => new("Lets a sandbox run on, or start anew.", 202, Nothing).refusals(RESUME),
         Op::CreateSnapshot => new("Saves a running sandbox.", 202, Json("Snapshot"))
             .may_take("CreateSnapshot")
             .refusals(VERBS),

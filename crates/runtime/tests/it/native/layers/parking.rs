@@ -155,7 +155,8 @@ async fn nothing_that_was_told_is_lost() {
         let from: u64 = from.unwrap().trim_end_matches('.').parse().unwrap();
         assert!(told <= from, "{told} {from}");
     }
-    world.native.delete(&id).await.unwrap();
+    // A launcher that leaves while one is paused leaves nothing of it, as the world sees to.
+    world.native.pause(&id, to_disk()).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
