@@ -28,26 +28,18 @@ fn parse(mut args: impl Iterator<Item = OsString>) -> Result<Options, String> {
             .next()
             .ok_or_else(|| format!("{} needs a value", name.display()))?;
         let number = || value.to_str().and_then(|text| text.parse::<u64>().ok());
+        let span = || number().and_then(|it| u32::try_from(it).ok());
+        let wrong = || format!("{} takes a number", name.display());
         match name.to_str() {
+            Some("--blanks") => options.blanks = number().ok_or_else(wrong)? as usize,
+            Some("--disk-bytes") => options.disk_bytes = number().ok_or_else(wrong)?,
+            // No server says these two.
+            Some("--still-ms") => options.still_ms = span().ok_or_else(wrong)?,
+            Some("--comparing-ms") => options.comparing_ms = span().ok_or_else(wrong)?,
             Some("--state") => options.state = PathBuf::from(value),
             Some("--execd") => options.execd = PathBuf::from(value),
-            Some("--blanks") => {
-                options.blanks = number().ok_or("--blanks takes a number")? as usize;
-            }
-            Some("--disk-bytes") => {
-                options.disk_bytes = number().ok_or("--disk-bytes takes a number")?;
-            }
             Some("--host-path") => options.host_paths.push(PathBuf::from(value)),
             Some("--devices") => options.devices = PathBuf::from(value),
-            // No server says these two.
-            Some(name @ ("--still-ms" | "--comparing-ms")) => {
-                let wanted = number().and_then(|it| u32::try_from(it).ok());
-                let wanted = wanted.ok_or_else(|| format!("{name} takes a number"))?;
-                match name {
-                    "--still-ms" => options.still_ms = wanted,
-                    _ => options.comparing_ms = wanted,
-                }
-            }
             _ => return Err(format!("unknown option {}", name.display())),
         }
     }

@@ -24,8 +24,9 @@ pub enum Names {
 
 /// Writes what is other in the new view as a tar stream: what was added or changed, with the
 /// folders above it, and a mark for each name that is gone. Unpacked over the old view it makes the
-/// new one, but for sockets and devices, and for names that an image has for marks. `read_bytes_max` of the limits holds for what is compared
-/// and again for what is packed; `output_bytes_max` does not count.
+/// new one, but for sockets and devices, and for names that an image has for marks.
+/// `read_bytes_max` of the limits holds for what is compared and again for what is packed;
+/// `output_bytes_max` does not count.
 ///
 /// # Errors
 /// When the kernel refuses or the stream cannot be written; `InvalidData` for what an image has no

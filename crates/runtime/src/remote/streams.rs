@@ -64,8 +64,8 @@ async fn send_archive(
     Ok(())
 }
 
-/// Sends pieces, none of them longer than the other side takes, and an end: a piece of no length, or
-/// why there is none.
+/// Sends pieces, none of them longer than the other side takes, and an end: a piece of no length,
+/// or why there is none.
 async fn send_told(stream: &mut UnixStream, mut comparison: Comparison) -> io::Result<()> {
     while let Some(piece) = comparison.pieces.recv().await {
         for part in piece.chunks(PIECE_BYTES) {

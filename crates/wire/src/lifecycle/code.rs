@@ -138,8 +138,8 @@ pub const LAYER_NOT_FOUND: &str = "LAYER::NOT_FOUND";
 pub const LAYER_FILES_IN_USE: &str = "LAYER::FILES_IN_USE";
 /// A command runs in the sandbox that was to start anew. One of our own.
 pub const LAYER_SANDBOX_BUSY: &str = "LAYER::SANDBOX_BUSY";
-/// As many layers are compared as may be at once, of this sandbox, for this tenant or in all. One of
-/// our own.
+/// As many layers are compared as may be at once, of this sandbox, for this tenant or in all. One
+/// of our own.
 pub const LAYER_COMPARISONS_BUSY: &str = "LAYER::COMPARISONS_BUSY";
 /// This host seals no layers. One of our own.
 pub const LAYER_NOT_SUPPORTED: &str = "LAYER::NOT_SUPPORTED";

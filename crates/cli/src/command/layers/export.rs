@@ -148,7 +148,8 @@ fn consent(flags: &Export) -> Result<Consent> {
     })
 }
 
-/// A path, behind the word for what is not plain: `link:a`. A name that begins so is written `./link:a`.
+/// A path, behind the word for what is not plain: `link:a`. A name that begins so is written
+/// `./link:a`.
 fn approval(given: &OsStr) -> Result<(Sort, Vec<u8>)> {
     let bytes = given.as_bytes();
     let named = Sort::NAMED.into_iter().find_map(|sort| {

@@ -1,6 +1,6 @@
-//! Comparisons that come to no end, and why. Whoever is ended says nothing any more, and the one who
-//! listens may be so slow that there is no room for a word: so the reason is kept until it is asked
-//! for.
+//! Comparisons that come to no end, and why. Whoever is ended says nothing any more, and the one
+//! who listens may be so slow that there is no room for a word: so the reason is kept until it is
+//! asked for.
 
 use std::collections::VecDeque;
 

@@ -128,7 +128,7 @@ impl Telling {
                 return Ok(());
             }
             if got == 0 {
-                return self.out.end().map_err(unread);
+                return self.out.end().map_err(|error| unread(&error));
             }
             self.take(buffer.get(..got).unwrap_or_default())?;
         }
@@ -143,8 +143,8 @@ impl Telling {
         let (whole, rest) = piece.split_at(end.map_or(0, |at| at + 1));
         if !whole.is_empty() {
             let line = std::mem::take(&mut self.line);
-            self.out.write_all(&line).map_err(unread)?;
-            self.out.write_all(whole).map_err(unread)?;
+            self.out.write_all(&line).map_err(|error| unread(&error))?;
+            self.out.write_all(whole).map_err(|error| unread(&error))?;
         }
         self.line.extend_from_slice(rest);
         match self.line.len() > LINE_BYTES_MAX {
@@ -168,7 +168,7 @@ impl Telling {
 }
 
 /// Why nothing more can be handed on.
-fn unread(error: io::Error) -> RuntimeError {
+fn unread(error: &io::Error) -> RuntimeError {
     let words = match error.kind() {
         io::ErrorKind::TimedOut => format!(
             "what differs was read too slowly: nothing of it for {} s, or not all of it in {} s",
