@@ -5,7 +5,7 @@ use tokio::net::UnixStream;
 
 use super::worlds;
 
-/// Paused to disk a sandbox has one layer more and no way in, and it begins anew when it is resumed.
+/// Paused to disk a sandbox has one layer more and no way in, and it begins anew when resumed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sandbox_is_paused_to_disk_and_resumed() {
     for world in worlds().await {
