@@ -292,7 +292,7 @@ async fn an_unknown_image_is_named_with_the_way_to_get_it() {
 async fn a_command_in_a_sandbox_has_a_terminal_and_its_keys() {
     let user = User::new();
     let id = user.create().await;
-    let script = "tty; stty size; trap 'echo code-130' INT; sleep 1000; exit 9";
+    let script = "trap 'echo code-130; exit 9' INT; tty; stty size; sleep 1000";
     let program = user.program(&["exec", "-t", &id, "--", "sh", "-c", script]);
     let mut screen = Screen::start(program);
     until("the size", || screen.shows(b"33 91")).await;

@@ -1,6 +1,7 @@
 //! The host's processes, the daemon that is PID 1, and what a process may take for itself.
 
 use std::fs::{self, File};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
@@ -80,7 +81,7 @@ async fn the_daemon_holds_nothing_of_the_host() {
 }
 
 /// The files and folders of the host that a process has open; not those on the sandbox's own disk,
-/// which the host has nowhere mounted.
+/// which the host has nowhere mounted. What it closes meanwhile it does not hold.
 fn host_files_of(pid: u32) -> Vec<PathBuf> {
     let mounted = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let devices: Vec<_> = mounted
@@ -89,14 +90,25 @@ fn host_files_of(pid: u32) -> Vec<PathBuf> {
         .collect();
     let open = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
     let is_of_host = |path: &PathBuf| {
-        let found = fs::metadata(path).unwrap();
+        let Some(found) = unless_closed(fs::metadata(path)) else {
+            return false;
+        };
         let device = rustix::fs::major(found.dev());
         let device = format!("{device}:{}", rustix::fs::minor(found.dev()));
         let kind = found.file_type();
         (kind.is_file() || kind.is_dir()) && devices.contains(&&*device)
     };
     let found = open.map(|entry| entry.unwrap().path()).filter(is_of_host);
-    found.map(|path| fs::read_link(path).unwrap()).collect()
+    found
+        .filter_map(|path| unless_closed(fs::read_link(path)))
+        .collect()
+}
+
+fn unless_closed<T>(looked: io::Result<T>) -> Option<T> {
+    match looked {
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        looked => Some(looked.unwrap()),
+    }
 }
 
 /// The daemon of a world's only sandbox.
