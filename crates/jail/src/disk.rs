@@ -25,7 +25,7 @@ use rustix::fs::{AtFlags, Mode};
 use crate::faults::at;
 
 pub use lasting::{make_lasting, mount_lasting};
-pub use layers::{FOLDER, Usage, add_upper, clear_number, unfinished, upper, work};
+pub use layers::{FOLDER, Usage, add_upper, clear_number, has_room, unfinished, upper, work};
 pub use size::{BYTES_MAX, check_size, try_size};
 use size::{nameless, resize};
 use templates::Templates;

@@ -340,6 +340,8 @@ pub enum FailureKind {
     NotFound,
     /// It is not in a state for this.
     Conflict,
+    /// It is, but something is being done with its files, or with too many others'.
+    Busy,
     /// This host cannot do it.
     Unsupported,
     /// A step on the way into the sandbox failed.

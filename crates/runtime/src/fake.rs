@@ -41,6 +41,7 @@ pub struct Fake {
     open: watch::Sender<bool>,
     /// Whether snapshots come to their end.
     copying: watch::Sender<bool>,
+    pausing: watch::Sender<bool>,
     capabilities: Capabilities,
     guest: Guest,
     home: PathBuf,
@@ -73,6 +74,7 @@ impl Fake {
             changes: broadcast::Sender::new(CHANGES_MAX),
             open: watch::Sender::new(true),
             copying: watch::Sender::new(true),
+            pausing: watch::Sender::new(true),
             capabilities: all,
             guest: Arc::new(|stream| Box::pin(ping::answer(stream))),
             home: home.to_owned(),
@@ -149,6 +151,11 @@ impl Fake {
     /// Creates wait from now on (`false`), or go on (`true`).
     pub fn let_creates_through(&self, open: bool) {
         self.open.send_replace(open);
+    }
+
+    /// Pauses are not told from now on (`false`) though they are done, or are (`true`).
+    pub fn let_pauses_through(&self, open: bool) {
+        self.pausing.send_replace(open);
     }
 
     /// Snapshots wait from now on (`false`), or come to their end (`true`).
@@ -238,12 +245,15 @@ impl Runtime for Fake {
     }
 
     async fn pause(&self, id: &SandboxId, how: Pause) -> Result<(), RuntimeError> {
-        let mut world = self.enter("pause")?;
-        let changed = match how {
-            Pause::Freeze => world.turn(id, &Phase::Running, Phase::Paused)?,
-            Pause::ToDisk { note } => world.park(id, note)?,
+        let changed = {
+            let mut world = self.enter("pause")?;
+            match how {
+                Pause::Freeze => world.turn(id, &Phase::Running, Phase::Paused)?,
+                Pause::ToDisk { note } => world.park(id, note)?,
+            }
         };
         let _ = self.changes.send(changed);
+        let _ = self.pausing.subscribe().wait_for(|open| *open).await;
         Ok(())
     }
 

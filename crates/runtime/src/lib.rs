@@ -287,6 +287,8 @@ pub enum ErrorKind {
     Unsupported,
     /// The sandbox is not in a state for this verb.
     Conflict,
+    /// It is, but something is being done with its files.
+    Busy,
     /// A step of the start failed; the message names it.
     StartFailed,
     /// The launcher or engine does not answer.

@@ -23,6 +23,11 @@ pub const FOLDER: OFlags = OFlags::RDONLY
 /// Where the first layer's work is done.
 const WORK: &str = "work";
 
+/// What a disk must have left for another layer to be begun, in blocks.
+const ROOM_BLOCKS: u64 = 16;
+/// The same in files and folders.
+const ROOM_ENTRIES: u64 = 8;
+
 /// What a disk holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
@@ -44,6 +49,16 @@ impl Usage {
             entries: found.f_files.saturating_sub(found.f_ffree),
         })
     }
+}
+
+/// Whether another layer can be begun on the disk that a folder lies on: that takes two folders in
+/// one that may have to grow for them.
+///
+/// # Errors
+/// The kernel's, unchanged.
+pub fn has_room(folder: impl AsFd) -> io::Result<bool> {
+    let found = rustix::fs::fstatvfs(folder)?;
+    Ok(found.f_bfree >= ROOM_BLOCKS && found.f_ffree >= ROOM_ENTRIES)
 }
 
 /// The folder of a layer.

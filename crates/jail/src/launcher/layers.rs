@@ -10,6 +10,7 @@ mod parking;
 mod sealing;
 mod undo;
 
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
@@ -33,6 +34,11 @@ pub(super) use undo::Undo;
 /// Most sealed layers that a sandbox's files may lie in: each costs time when a file is looked for,
 /// and the kernel takes no more than 500 with those of the image.
 const STACK_MAX: usize = 400;
+/// The most mounts that a sandbox's layers may take: one for each disk and each host id of a root
+/// that wrote to it, of the descriptors that one message to a spare process has room for.
+const MOUNTS_MAX: usize = 160;
+/// Why a sandbox is refused what would change the place of its files.
+pub(super) const AT_WORK: &str = "a snapshot or a layer of it is being made, or it is being paused";
 
 /// What a sandbox's files are made of, above its image.
 #[derive(Debug, Default)]
@@ -95,11 +101,18 @@ impl Files {
 
     /// Refuses a further layer where there are as many as there may be.
     fn admit_one_more(&self) -> Result<(), Failure> {
-        if self.lower.len() < STACK_MAX {
-            return Ok(());
-        }
-        let words = format!("its files lie in {STACK_MAX} layers, and there may be no more");
-        Err(Failure::new(FailureKind::Conflict, words))
+        let mounts: HashSet<_> = self.lower.iter().map(|it| it.mount()).collect();
+        let words = match () {
+            () if self.lower.len() >= STACK_MAX => {
+                format!("its files lie in {STACK_MAX} layers, and there may be no more")
+            }
+            () if mounts.len() >= MOUNTS_MAX => format!(
+                "its files are of {MOUNTS_MAX} starts, and there may be no more: make a snapshot \
+                 of it, and go on with a sandbox of that"
+            ),
+            () => return Ok(()),
+        };
+        Err(Failure::new(FailureKind::Busy, words))
     }
 
     /// Takes a layer out of its history. Those behind it stand on the one before it from then on.
@@ -206,12 +219,11 @@ impl Launcher {
         }
         let tenant = self.tenant_of(id).map(|(tenant, _)| tenant);
         let tenant = tenant.ok_or_else(|| no_sandbox(id))?;
-        let words = match () {
-            () if tenant.paused => "it is paused",
-            () if tenant.is_copied => "a snapshot or a layer of it is being made already",
-            () => return Ok(tenant),
-        };
-        Err(Failure::new(FailureKind::Conflict, words))
+        match () {
+            () if tenant.paused => Err(Failure::new(FailureKind::Conflict, "it is paused")),
+            () if tenant.is_copied => Err(Failure::new(FailureKind::Busy, AT_WORK)),
+            () => Ok(tenant),
+        }
     }
 }
 

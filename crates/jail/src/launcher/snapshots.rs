@@ -19,7 +19,7 @@ use std::os::unix::fs::DirBuilderExt;
 use rustix::fs::{Mode, OFlags};
 
 use super::create::Caller;
-use super::layers::PARKED;
+use super::layers::{AT_WORK, PARKED};
 use super::slot::{Stage, Tenant};
 use super::{Launcher, token, watch};
 use crate::capture::{self, Copying, Given, Ids, Order, Process, Told, Work};
@@ -73,7 +73,7 @@ impl Launcher {
         let (copies, commits) = (self.snapshots.copies(), self.snapshots.commits());
         if copies >= COPIES_MAX || commits >= COPIES_MAX {
             let words = format!("{COPIES_MAX} snapshots are being taken already");
-            return Err(Failure::new(FailureKind::Conflict, words));
+            return Err(Failure::new(FailureKind::Busy, words));
         }
         let shelf = self.shelf();
         let shelf = shelf.map_err(|error| Failure::new(FailureKind::Start, error.to_string()))?;
@@ -105,14 +105,11 @@ impl Launcher {
         let Stage::Living(tenant) = &mut slot.stage else {
             return Err(unknown());
         };
-        let conflict = match () {
-            () if tenant.paused => Some("it is paused"),
-            () if tenant.is_copied => Some("a snapshot of it is being taken already"),
-            () => None,
-        };
-        if let Some(words) = conflict {
-            return Err(Failure::new(FailureKind::Conflict, words));
-        }
+        match () {
+            () if tenant.paused => Err(Failure::new(FailureKind::Conflict, "it is paused")),
+            () if tenant.is_copied => Err(Failure::new(FailureKind::Busy, AT_WORK)),
+            () => Ok(()),
+        }?;
         let events = slot.blank.group.events().map_err(|_| {
             let words = "a snapshot needs a version 2 control group hierarchy, to stop a sandbox \
                          for a moment";

@@ -64,6 +64,7 @@ pub(super) fn from_failure(failure: Failure) -> RuntimeError {
     let kind = match failure.kind {
         FailureKind::NotFound => ErrorKind::NotFound,
         FailureKind::Conflict => ErrorKind::Conflict,
+        FailureKind::Busy => ErrorKind::Busy,
         FailureKind::Unsupported => ErrorKind::Unsupported,
         FailureKind::Start => ErrorKind::StartFailed,
         FailureKind::Invalid => ErrorKind::Internal,

@@ -230,6 +230,7 @@ fn by_runtime(verb: Verb, kind: ErrorKind) -> (u16, &'static str) {
         ErrorKind::Unsupported if verb == Verb::Create => (400, code::INVALID_PARAMETER),
         ErrorKind::Unsupported => (501, code::API_NOT_SUPPORTED),
         ErrorKind::Conflict => (409, code::NOT_RUNNING),
+        ErrorKind::Busy => (409, code::LAYER_SANDBOX_BUSY),
         ErrorKind::Unavailable => (500, code::RUNTIME_UNAVAILABLE),
         ErrorKind::Volume(fault) => by_volume(verb, fault),
         ErrorKind::UnknownSnapshot => (409, code::SNAPSHOT_INVALID_RESTORE_CONFIG),
@@ -287,6 +288,7 @@ fn by_layer(error: &LayerError) -> (u16, &'static str) {
         LayerError::Unsupported => (501, code::LAYER_NOT_SUPPORTED),
         LayerError::Runtime(source) => match source.kind {
             ErrorKind::Conflict => (409, code::NOT_RUNNING),
+            ErrorKind::Busy => (409, code::LAYER_SANDBOX_BUSY),
             ErrorKind::Archive(ArchiveFault::Busy) => (429, code::LAYER_COMPARISONS_BUSY),
             ErrorKind::Unsupported => (501, code::LAYER_NOT_SUPPORTED),
             ErrorKind::Unavailable => (500, code::RUNTIME_UNAVAILABLE),

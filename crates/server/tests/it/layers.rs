@@ -310,6 +310,7 @@ async fn what_the_runtime_refuses_is_told() {
         (ErrorKind::LayerFailed, "500 LAYER::FAILED"),
         (ErrorKind::Unavailable, "500 DOCKER::INITIALIZATION_ERROR"),
         (ErrorKind::Conflict, "409 DOCKER::SANDBOX_NOT_RUNNING"),
+        (ErrorKind::Busy, "409 LAYER::SANDBOX_BUSY"),
     ] {
         world.fake.fail("seal", kind, 1);
         let answer = world.layer("POST", &own, &Value::Null).await;

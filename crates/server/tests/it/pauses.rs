@@ -86,6 +86,7 @@ async fn a_pause_to_disk_that_fails_leaves_the_sandbox_as_it_was() {
     for (kind, expected) in [
         (ErrorKind::LayerFailed, "500 LAYER::FAILED"),
         (ErrorKind::Conflict, "409 DOCKER::SANDBOX_NOT_RUNNING"),
+        (ErrorKind::Busy, "409 LAYER::SANDBOX_BUSY"),
         (ErrorKind::Internal, "500 DOCKER::SANDBOX_PAUSE_FAILED"),
     ] {
         world.fake.fail("pause", kind, 1);
@@ -172,6 +173,34 @@ async fn a_pause_to_disk_ends_what_is_under_way() {
     assert_eq!(world.verb(&id, "resume").await, "202");
     let later = world.inside(&id, 8080, "GET", "/show").await.send().await;
     assert_eq!(later.status, 200);
+}
+
+/// The server compares what it knows with what the runtime has from time to time, and may do so when
+/// a sandbox is paused already and nobody was told.
+#[tokio::test]
+async fn what_is_seen_of_a_pause_under_way_is_left_to_whoever_asked_for_it() {
+    let world = World::with(&Set::settings("[runtime]\nreconcile_interval_s = 5\n")).await;
+    let id = world.sandbox().await;
+    let others = [world.sandbox().await, world.sandbox().await];
+    for verb in ["pause?to=disk", "pause"] {
+        world.fake.let_pauses_through(false);
+        let compare = async {
+            until("it to be paused", async || {
+                let seen = world.fake.observe(&id).await.unwrap().unwrap();
+                seen.phase != Phase::Running
+            })
+            .await;
+            // What is found of them tells that it was looked.
+            let other = &others[usize::from(verb == "pause")];
+            world.fake.vanish(other);
+            world.hand.advance(Duration::from_secs(6));
+            world.await_state(other, "Failed").await;
+            world.fake.let_pauses_through(true);
+        };
+        let (answer, ()) = tokio::join!(world.verb(&id, verb), compare);
+        assert_eq!(answer, "202");
+        assert_eq!(world.verb(&id, "resume").await, "202");
+    }
 }
 
 /// The server is killed when the runtime has done it and nobody has kept that yet.

@@ -18,6 +18,7 @@ use crate::launcher::slot::Slot;
 use crate::launcher::snapshots::Task;
 use crate::merge::Source;
 use crate::mounts;
+use crate::proto::{Failure, FailureKind};
 
 /// A layer on a disk, sealed or written to. Whoever has one keeps it there.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,6 +32,11 @@ pub(in super::super) struct Layer {
 }
 
 impl Layer {
+    /// Which mount it is found by: layers of one disk and one host id of a root share it.
+    pub(super) fn mount(&self) -> (u32, u32) {
+        (self.disk, self.base)
+    }
+
     /// Host id of the root whose files they are.
     pub(super) fn base(&self) -> u32 {
         self.base
@@ -221,6 +227,17 @@ impl Disks {
         Ok(disk.folder.as_fd())
     }
 
+    /// Refuses what would have to begin another layer beside this one where there is no room.
+    pub(super) fn admit_another(&self, beside: &Layer) -> Result<(), Failure> {
+        let room = self.folder(beside).and_then(disk::has_room);
+        let words = match room {
+            Ok(true) => return Ok(()),
+            Ok(false) => "its disk is full: remove something in it first".to_owned(),
+            Err(error) => format!("look at its disk: {error}"),
+        };
+        Err(Failure::new(FailureKind::Layer, words))
+    }
+
     /// Where layers hang for a root with this host id, beside a disk of its own.
     pub(in super::super) fn lowers(
         &self,
@@ -331,4 +348,37 @@ fn start_discarding(folder: BorrowedFd<'_>, doomed: &[u32]) -> io::Result<Proces
         stack: &[],
     };
     Process::start(&Work::Discard(doomed.to_vec()), &given)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Files, MOUNTS_MAX};
+    use super::*;
+
+    #[test]
+    fn no_layer_is_admitted_whose_mounts_one_message_could_not_bring() {
+        let layers = |count: u32, base: fn(u32) -> u32| {
+            let layer = |number| {
+                Rc::new(Layer {
+                    disk: number / 2,
+                    number,
+                    base: base(number),
+                })
+            };
+            (0..count).map(layer).collect()
+        };
+        let most = u32::try_from(MOUNTS_MAX).unwrap();
+        for (lower, is_admitted) in [
+            (layers(most, |number| number), false),
+            (layers(most - 1, |number| number), true),
+            (layers(most, |_| 1), true),
+            (layers(most * 2, |_| 1), false),
+        ] {
+            let files = Files {
+                lower,
+                ..Files::default()
+            };
+            assert_eq!(files.admit_one_more().is_ok(), is_admitted);
+        }
+    }
 }

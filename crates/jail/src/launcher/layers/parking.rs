@@ -64,11 +64,15 @@ impl Launcher {
         let slot = self.slots.get_mut(&number);
         let slot = slot.ok_or_else(|| no_sandbox(&sandbox))?;
         let upper = self.disks.upper_of(number, slot);
-        upper.map_err(|error| not_sealed(&error))?;
+        let upper = upper.map_err(|error| not_sealed(&error))?;
         // None of its processes is to see the others go and act on it.
-        if let Err(error) = slot.blank.group.freeze(true) {
+        let frozen = slot.blank.group.freeze(true);
+        let ready = frozen
+            .map_err(|error| Failure::new(FailureKind::Conflict, format!("freeze: {error}")))
+            .and_then(|()| self.disks.admit_another(&upper));
+        if let Err(failure) = ready {
             let _ = slot.blank.group.order_freeze(false);
-            return conflict(&format!("freeze: {error}"));
+            return Err(failure);
         }
         if let Some(tenant) = slot.tenant() {
             tenant.is_copied = true;

@@ -41,7 +41,7 @@ impl Launcher {
     fn begin_sealing(&mut self, caller: Caller, asked: SealOrder) -> Result<(), Failure> {
         if self.snapshots.copies() >= COPIES_MAX {
             let words = format!("{COPIES_MAX} snapshots and layers are being made already");
-            return Err(Failure::new(FailureKind::Conflict, words));
+            return Err(Failure::new(FailureKind::Busy, words));
         }
         self.undisturbed(&asked.sandbox)?.files.admit_one_more()?;
         let number = self.by_id.get(&asked.sandbox).copied();

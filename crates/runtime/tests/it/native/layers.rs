@@ -3,6 +3,7 @@
 mod changes;
 mod comparisons;
 mod deaths;
+mod full;
 mod holders;
 mod hostile;
 mod model;

@@ -161,7 +161,15 @@ impl Lifecycle {
             })?;
         let known = |id: &SandboxId| self.0.registry.get(id).is_some();
         for finding in compare(&records, &observed, known) {
-            self.act_on(finding).await;
+            let entry = match &finding {
+                Finding::Apply(id, _) => self.0.registry.get(id),
+                Finding::Ended(..) | Finding::Stray(_) => None,
+            };
+            let turn = entry.as_ref().map(|entry| entry.turn.try_lock());
+            // Whoever is at it is about to tell what comes of it.
+            if !matches!(turn, Some(Err(_))) {
+                self.act_on(finding).await;
+            }
         }
         let now = self.0.clock.now().uptime;
         for entry in self.0.registry.entries() {

@@ -317,7 +317,7 @@ impl Lifecycle {
 /// Why nothing came of a snapshot, as callers are told.
 fn failed(error: &RuntimeError) -> SnapshotState {
     let reason = match error.kind {
-        ErrorKind::Conflict | ErrorKind::NotFound => "snapshot_runtime_conflict",
+        ErrorKind::Conflict | ErrorKind::Busy | ErrorKind::NotFound => "snapshot_runtime_conflict",
         ErrorKind::Unavailable => "snapshot_runtime_timeout",
         ErrorKind::StartFailed => "snapshot_runtime_create_failed",
         _ => "snapshot_runtime_failed",
