@@ -87,7 +87,7 @@ impl Malformed {
 impl Hello {
     /// Looks at all that has arrived so far, from the first byte on; `None` if more must come.
     pub fn look(&mut self, bytes: &[u8]) -> Option<Result<First, Malformed>> {
-        // BOUNDARY: sandbox → host. Test: a_beginning_is_the_same_however_it_arrives
+        // BOUNDARY: sandbox → host. Test: a_beginning_has_a_limit
         let is_full = bytes.len() >= HELLO_BYTES_MAX;
         let bytes = bytes.get(..HELLO_BYTES_MAX).unwrap_or(bytes);
         let found = self.step(bytes);

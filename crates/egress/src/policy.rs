@@ -1,10 +1,10 @@
 //! Pure. The rules of one sandbox, as a caller sets and changes them.
 
-use std::collections::HashSet;
-
 use barchan_wire::lifecycle::{NetworkPolicy, NetworkRule};
 
 use crate::target::{Target, TargetError, quoted};
+
+mod change;
 
 /// Most rules of a policy.
 pub const RULES_MAX: usize = 4096;
@@ -159,51 +159,6 @@ impl Policy {
             (true, Action::Allow) => Mode::AllowAll,
             _ => Mode::Enforcing,
         }
-    }
-
-    /// The policy with these rules before its own. Of incoming rules with one target the first
-    /// counts, and it takes the place of all of the policy's own with that target.
-    pub fn merged(&self, incoming: &[NetworkRule]) -> Result<Self, PolicyError> {
-        if incoming.is_empty() {
-            return Err(PolicyError::Empty);
-        }
-        let mut named = HashSet::new();
-        let mut rules = read_rules(incoming)?;
-        rules.retain(|rule| named.insert(rule.target.clone()));
-        let kept = self.rules.iter().filter(|it| !named.contains(&it.target));
-        rules.extend(kept.cloned());
-        check_count(rules.len())?;
-        Ok(Self {
-            default: self.default,
-            rules,
-        })
-    }
-
-    /// The policy without the rules about these targets, and which of the targets had any. A text
-    /// that is no target has none.
-    pub fn without(&self, targets: &[String]) -> Result<(Self, Vec<String>), PolicyError> {
-        if targets.is_empty() {
-            return Err(PolicyError::Empty);
-        }
-        check_count(targets.len())?;
-        let own: HashSet<&Target> = self.rules.iter().map(|rule| &rule.target).collect();
-        let mut gone = HashSet::new();
-        let mut matched = Vec::new();
-        for text in targets {
-            let Ok(target) = Target::parse(text) else {
-                continue;
-            };
-            if own.contains(&target) {
-                matched.push(text.clone());
-                gone.insert(target);
-            }
-        }
-        let kept = self.rules.iter().filter(|it| !gone.contains(&it.target));
-        let policy = Self {
-            default: self.default,
-            rules: kept.cloned().collect(),
-        };
-        Ok((policy, matched))
     }
 }
 

@@ -6,7 +6,7 @@
 use core::net::IpAddr;
 use std::collections::HashMap;
 
-use crate::address::{Kind, nature};
+use crate::address::{Kind, nature, plain};
 use crate::name::Name;
 use crate::net::{first_bits, left_bits};
 use crate::policy::{Action, Policy};
@@ -167,6 +167,7 @@ impl Table {
     /// Whether a rule speaks of an address that is none of the internet and does not refuse it on
     /// every port.
     pub(crate) fn opens(&self, address: IpAddr) -> bool {
+        let address = plain(address);
         let nature = nature(address);
         let nets = if address.is_ipv4() {
             &self.v4

@@ -6,8 +6,11 @@
 //! | `*.example.com` | every name below it, not the name itself |
 //! | `*` | every name, and every address of the internet |
 //! | `10.1.2.3`, `2001:db8::1`, `[2001:db8::1]` | this address |
-//! | `10.0.0.0/8`, `2001:db8::/32`, `[2001:db8::]/32` | this range; bits beyond the prefix must be 0 |
-//! | any of them with `:443` or `:8000-8999` behind it | only these ports; IPv6 wants brackets or `/` |
+//! | `10.0.0.0/8`, `2001:db8::/32`, `[2001:db8::]/32` | this range |
+//! | any of them with `:443` or `:8000-8999` behind it | only these ports |
+//!
+//! The bits of a range beyond its prefix must be 0: `10.0.0.5/8` might be meant as either, and a
+//! rule is no place to guess. An IPv6 address needs brackets or a prefix before it can have ports.
 
 use core::net::IpAddr;
 use std::fmt;

@@ -4,12 +4,15 @@
 //! the connection says, rules about addresses the address it goes to, both in one order. What may
 //! be trusted is what this table is about:
 //!
-//! | the connection | an `allow` about a name fits | a `deny` about a name fits |
+//! | the connection | `allow` of a name fits | `deny` of a name fits |
 //! |---|---|---|
-//! | TLS with a name, HTTP with a Host | if our own answers gave the name this address | if it is that name |
-//! | TLS with a hidden name (ECH), HTTP/2 in the clear, a doubtful beginning | never | always: the name may be that one |
-//! | TLS or HTTP without a name | never | if it is a name that was answered with the address |
-//! | anything else | if so, and the rule names the port | likewise |
+//! | TLS with a name, HTTP with a Host | the name said, if pinned | the name said |
+//! | a hidden name | never | always: it may be that one |
+//! | TLS without a name, HTTP without a Host | never | each pinned name |
+//! | anything else | each pinned name, if the rule names the port | each pinned name |
+//!
+//! A name is *pinned* if our own answers gave it the address. It is *hidden* in TLS with ECH, in
+//! HTTP/2 in the clear, and where a beginning is doubtful.
 //!
 //! Of several names that were answered with the address, the strictest rule counts; names of which
 //! no rule speaks do not. An `ask` fits where `deny` does, and refuses where `allow` would not fit.

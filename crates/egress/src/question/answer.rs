@@ -129,3 +129,6 @@ fn address_in(data: &RData) -> Option<IpAddr> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -128,8 +128,10 @@ fuzz! {
         let call = Call { address, port, pins: &pins, said: &said };
         let verdict = decide(&table, &call);
         let at = verdict.rule.and_then(|own| rules.iter().position(|it| it == own));
-        assert_eq!((verdict.action, at), naive_verdict(&rules, what.1.default, &call), "{verdict:?}");
-        assert!(verdict.action == Action::Deny || matches!(verdict.reason, Reason::Rule | Reason::Default));
+        let expected = naive_verdict(&rules, what.1.default, &call);
+        assert_eq!((verdict.action, at), expected, "{verdict:?}");
+        let is_plain = matches!(verdict.reason, Reason::Rule | Reason::Default);
+        assert!(verdict.action == Action::Deny || is_plain);
         assert_eq!(verdict.rule.is_none(), at.is_none());
     }
 
@@ -153,7 +155,8 @@ fuzz! {
         let (_, table) = naive::both(&what);
         let verdict = decide(&table, &Call { address, port, pins: &[], said: &said });
         if let (Action::Allow | Action::Ask, Some(rule)) = (verdict.action, verdict.rule) {
-            let of_address = faces(address).any(|face| naive::is_about_address(&rule.target, face).is_some());
+            let is_about = |face| naive::is_about_address(&rule.target, face).is_some();
+            let of_address = faces(address).any(is_about);
             assert!(of_address, "{} opens {address}", rule.target);
         }
     }
