@@ -131,6 +131,8 @@ fn start(bytes: &[u8]) -> Option<Begins> {
     match bytes {
         [] | [0x16] => None,
         [0x16, 3, ..] => Some(Begins::Tls),
+        // Some servers skip this before a request, others do not.
+        [blank, ..] if http::is_blank(*blank) => Some(Begins::As(First::Unclear)),
         // A greeting in the form of SSL 2, which some servers still take for TLS without a name.
         [0x80..=0xff, _, 1, 0 | 2 | 3, ..] => Some(Begins::As(First::Tls {
             name: None,
@@ -138,8 +140,6 @@ fn start(bytes: &[u8]) -> Option<Begins> {
             alpn: Vec::new(),
         })),
         [0x80..=0xff] | [0x80..=0xff, _] | [0x80..=0xff, _, 1] => None,
-        // Some servers skip this before a request, others do not.
-        [b' ' | b'\t' | b'\r' | b'\n', ..] => Some(Begins::As(First::Unclear)),
         [first, ..] if http::is_token(*first) => Some(Begins::Text),
         _ => Some(Begins::As(First::Opaque)),
     }

@@ -22,6 +22,10 @@ const TEXT: &[&[u8]] = &[
     b"PRI * HTTP/2.0",
     b"SSH-",
     b"\t",
+    b"\r",
+    b"\x0b",
+    b"\x1c",
+    b"\xa0",
     b"\0",
     b"@",
     b"X: y",
@@ -87,13 +91,15 @@ fn assert_alike(bytes: &[u8], pieces: &[&[u8]]) {
     assert_eq!(found(&each), whole);
 }
 
-/// How a careless server reads a request: by any line end, any spaces, any letter case. Only what
-/// is no word at all is no method to it.
+/// How a careless server reads a request: as Latin-1, by any line end, any spaces, any letter case.
+/// Only what is no word at all is no method to it.
 fn careless_host(bytes: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(bytes).to_lowercase();
-    let mut lines = text.lines().map(str::trim);
+    let text: String = bytes.iter().copied().map(char::from).collect();
+    let text = text.to_lowercase();
+    let is_space = |c: char| c.is_whitespace() || ('\x1c'..='\x1f').contains(&c);
+    let mut lines = text.lines().map(|line| line.trim_matches(is_space));
     let first = lines.find(|line| !line.is_empty())?;
-    let method = first.split_whitespace().next()?;
+    let method = first.split(is_space).next()?;
     if !first.contains("http/") || !method.bytes().all(http::is_token) {
         return None;
     }

@@ -16,6 +16,7 @@ pub(super) struct Reader {
     /// Where the line begins at which it looks.
     line_at: usize,
     has_space: bool,
+    after_return: bool,
     is_request: bool,
 }
 
@@ -50,8 +51,9 @@ impl Reader {
         match byte {
             b' ' => self.has_space = true,
             // Servers differ in what they take for a space, and in what they let pass after one.
-            b'\t' => return Some(First::Unclear),
-            b'\r' => {}
+            _ if self.after_return => return Some(First::Unclear),
+            b'\r' => self.after_return = true,
+            _ if !self.has_space && is_blank(byte) => return Some(First::Unclear),
             0..0x20 | 0x7f if self.has_space => return Some(First::Unclear),
             _ if self.has_space || is_token(byte) => {}
             _ => return Some(First::Opaque),
@@ -137,6 +139,11 @@ const fn fault(error: httparse::Error) -> &'static str {
         httparse::Error::TooManyHeaders => "it has too many fields",
         httparse::Error::Version => "its version is none",
     }
+}
+
+/// Whether some server takes a byte for a space; some of them read text as Latin-1.
+pub(super) const fn is_blank(byte: u8) -> bool {
+    matches!(byte, b'\t'..=b'\r' | 0x1c..=0x1f | b' ' | 0x85 | 0xa0)
 }
 
 /// Whether a byte may stand in the name of a method.
