@@ -1,0 +1,26 @@
+//! What a sandbox may reach: the part of outbound policy that only thinks.
+//!
+//! A caller's rules and the operator's become a [`Table`](table::Table). A question to the DNS is
+//! judged by it ([`question`]), and its answer leaves [`Pins`](pins::Pins): which names stand for
+//! which addresses. Of a connection the first bytes tell what it says about its other end
+//! ([`hello`]); with the pins and the table that makes a [`Verdict`](verdict::Verdict).
+//!
+//! Never: sockets, a clock, a secret. Whoever uses this brings bytes and the time.
+
+#![forbid(unsafe_code)]
+
+pub mod address;
+pub mod hello;
+pub mod host;
+#[cfg(test)]
+mod naive;
+pub mod name;
+pub mod net;
+pub mod pins;
+pub mod policy;
+pub mod question;
+pub mod rules;
+mod spans;
+pub mod table;
+pub mod target;
+pub mod verdict;

@@ -1,0 +1,163 @@
+use barchan_testkit::fuzz;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::strategy::{Just, Strategy, Union};
+
+use super::*;
+use crate::address::{faces, nature};
+use crate::naive;
+
+fn said() -> impl Strategy<Value = Said> {
+    let host = || {
+        option::of(Union::new_weighted(vec![
+            (6, naive::name().prop_map(Host::Name).boxed()),
+            (
+                1,
+                naive::address()
+                    .prop_map(|it| Host::Address(it.to_canonical()))
+                    .boxed(),
+            ),
+        ]))
+    };
+    Union::new(vec![
+        (host(), proptest::bool::ANY)
+            .prop_map(|(name, has_ech)| Said::Tls { name, has_ech })
+            .boxed(),
+        host().prop_map(|host| Said::Http { host }).boxed(),
+        Just(Said::Hidden).boxed(),
+        Just(Said::Opaque).boxed(),
+        Just(Said::Nothing).boxed(),
+    ])
+}
+
+/// What one rule does to a connection by the name that it says or stands for; `None` if it does
+/// not fit.
+fn name_fit(rules: &[Rule], call: &Call<'_>) -> Option<(usize, Action)> {
+    let is_public = nature(call.address).kind == Kind::Public;
+    let fit = |name: &Name, is_sure: &dyn Fn(&Rule) -> bool| {
+        rules.iter().enumerate().find_map(|(at, rule)| {
+            let is_about = naive::has_port(&rule.target, call.port)
+                && naive::is_about_name(&rule.target, name);
+            let action = match (rule.action, is_sure(rule)) {
+                (Action::Allow, false) => return None,
+                (Action::Ask, false) => Action::Deny,
+                (action, _) => action,
+            };
+            is_about.then_some((at, action))
+        })
+    };
+    let strictest = |fits: Vec<(usize, Action)>| {
+        let hardest = fits.iter().map(|it| it.1).max()?;
+        fits.into_iter().filter(|it| it.1 == hardest).min()
+    };
+    let of_pins = |is_sure: &dyn Fn(&Rule) -> bool| {
+        strictest(
+            call.pins
+                .iter()
+                .filter_map(|name| fit(name, is_sure))
+                .collect(),
+        )
+    };
+    match call.said {
+        Said::Hidden | Said::Tls { has_ech: true, .. } => {
+            let hidden = rules.iter().position(|rule| {
+                let is_name = !matches!(
+                    rule.target.pattern,
+                    crate::target::Pattern::Any | crate::target::Pattern::Net(_)
+                );
+                is_name && rule.action != Action::Allow && naive::has_port(&rule.target, call.port)
+            });
+            let hidden = hidden.map(|at| (at, Action::Deny));
+            let shown = match call.said.host() {
+                Some(Host::Name(name)) => fit(name, &|_| false),
+                _ => None,
+            };
+            hidden.into_iter().chain(shown).min()
+        }
+        Said::Opaque | Said::Nothing => of_pins(&|rule| is_public && rule.target.ports.is_some()),
+        said => match said.host() {
+            Some(Host::Name(name)) => {
+                let is_pinned = call.pins.iter().any(|pin| pin == name);
+                fit(name, &|_| is_public && is_pinned)
+            }
+            _ => of_pins(&|_| false),
+        },
+    }
+}
+
+fn naive_verdict(rules: &[Rule], default: Action, call: &Call<'_>) -> (Action, Option<usize>) {
+    if let Some(Host::Address(said)) = call.said.host()
+        && said.to_canonical() != call.address.to_canonical()
+    {
+        return (Action::Deny, None);
+    }
+    let by_name = name_fit(rules, call);
+    let of_face = |face: IpAddr| {
+        let by_address = naive::by_address(rules, face, call.port).map(|(at, speaks)| {
+            (
+                at,
+                if speaks {
+                    rules[at].action
+                } else {
+                    Action::Deny
+                },
+            )
+        });
+        let fit = match (by_name, by_address) {
+            (Some(name), Some(address)) if name.0 < address.0 => Some(name),
+            (name, address) => address.or(name),
+        };
+        match fit {
+            Some((at, action)) => (action, Some(at)),
+            None if nature(call.address).kind != Kind::Public => (Action::Deny, None),
+            None if call.port == 853 => (Action::Deny, None),
+            None => (default, None),
+        }
+    };
+    let verdicts: Vec<_> = faces(call.address).map(of_face).collect();
+    let hardest = verdicts.iter().map(|it| it.0).max().unwrap();
+    *verdicts.iter().find(|it| it.0 == hardest).unwrap()
+}
+
+fuzz! {
+    fn a_verdict_is_that_of_whoever_reads_rule_by_rule(
+        what in naive::said(), address in naive::address(), port in naive::port(),
+        pins in vec(naive::name(), 0..4), said in said(),
+    ) {
+        let (rules, table) = naive::both(&what);
+        let call = Call { address, port, pins: &pins, said: &said };
+        let verdict = decide(&table, &call);
+        let at = verdict.rule.and_then(|own| rules.iter().position(|it| it == own));
+        let expected = naive_verdict(&rules, what.1.default, &call);
+        assert_eq!((verdict.action, at), expected, "{verdict:?}");
+        let is_plain = matches!(verdict.reason, Reason::Rule | Reason::Default);
+        assert!(verdict.action == Action::Deny || is_plain);
+        assert_eq!(verdict.rule.is_none(), at.is_none());
+    }
+
+    fn nothing_but_a_range_opens_what_is_not_of_the_internet(
+        what in naive::said(), address in naive::address(), port in naive::port(),
+        pins in vec(naive::name(), 0..4), said in said(),
+    ) {
+        let (_, table) = naive::both(&what);
+        let verdict = decide(&table, &Call { address, port, pins: &pins, said: &said });
+        if verdict.action == Action::Deny || nature(address).kind == Kind::Public {
+            return;
+        }
+        let target = &verdict.rule.unwrap().target;
+        let speaks = faces(address).any(|face| naive::is_about_address(target, face) == Some(true));
+        assert!(speaks, "{target} opens {address}");
+    }
+
+    fn a_name_that_is_not_pinned_opens_nothing(
+        what in naive::said(), address in naive::address(), port in naive::port(), said in said(),
+    ) {
+        let (_, table) = naive::both(&what);
+        let verdict = decide(&table, &Call { address, port, pins: &[], said: &said });
+        if let (Action::Allow | Action::Ask, Some(rule)) = (verdict.action, verdict.rule) {
+            let is_about = |face| naive::is_about_address(&rule.target, face).is_some();
+            let of_address = faces(address).any(is_about);
+            assert!(of_address, "{} opens {address}", rule.target);
+        }
+    }
+}
