@@ -52,13 +52,13 @@ impl Usage {
 }
 
 /// Whether another layer can be begun on the disk that a folder lies on: that takes two folders in
-/// one that may have to grow for them.
+/// one that may have to grow for them. Of the blocks that are free ext4 keeps some for itself.
 ///
 /// # Errors
 /// The kernel's, unchanged.
 pub fn has_room(folder: impl AsFd) -> io::Result<bool> {
     let found = rustix::fs::fstatvfs(folder)?;
-    Ok(found.f_bfree >= ROOM_BLOCKS && found.f_ffree >= ROOM_ENTRIES)
+    Ok(found.f_bavail >= ROOM_BLOCKS && found.f_ffree >= ROOM_ENTRIES)
 }
 
 /// The folder of a layer.

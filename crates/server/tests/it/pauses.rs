@@ -175,8 +175,8 @@ async fn a_pause_to_disk_ends_what_is_under_way() {
     assert_eq!(later.status, 200);
 }
 
-/// The server compares what it knows with what the runtime has from time to time, and may do so when
-/// a sandbox is paused already and nobody was told.
+/// The server compares what it knows with what the runtime has from time to time, and may do so
+/// when a sandbox is paused already and nobody was told.
 #[tokio::test]
 async fn what_is_seen_of_a_pause_under_way_is_left_to_whoever_asked_for_it() {
     let world = World::with(&Set::settings("[runtime]\nreconcile_interval_s = 5\n")).await;
