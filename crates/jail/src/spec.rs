@@ -42,6 +42,14 @@ pub struct Spec {
     pub keepsake: Keepsake,
 }
 
+impl Spec {
+    /// How many trees its root is made of and what it mounts, beside its disk.
+    #[must_use]
+    pub fn trees(&self) -> usize {
+        self.layers.len() + self.binds.len() + self.volumes.len()
+    }
+}
+
 /// The sealed files of another sandbox of this launcher.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {

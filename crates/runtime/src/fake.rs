@@ -41,6 +41,7 @@ pub struct Fake {
     open: watch::Sender<bool>,
     /// Whether snapshots come to their end.
     copying: watch::Sender<bool>,
+    /// Whether it is told that pauses are done.
     pausing: watch::Sender<bool>,
     capabilities: Capabilities,
     guest: Guest,

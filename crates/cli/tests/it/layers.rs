@@ -24,7 +24,9 @@ async fn what_differs_is_shown_as_lines_a_patch_and_an_archive() {
         "M /workspace/a  (content)\nA /workspace/\\u{1b}[2J\n"
     );
     assert!(
-        shown.stderr.contains("1 added, 1 changed, 0 deleted"),
+        shown
+            .stderr
+            .contains("1 added, 1 changed, 0 deleted from layer 1 to layer 2"),
         "{}",
         shown.stderr
     );
@@ -49,10 +51,14 @@ async fn what_differs_is_shown_as_lines_a_patch_and_an_archive() {
 #[tokio::test]
 async fn without_an_end_it_is_compared_how_the_sandbox_is_now() {
     let fake = Fake::start(Script::Hangs);
-    for (arguments, expected) in [(&[ID][..], "diff - now"), (&[ID, "1"], "diff 1 now")] {
+    for (arguments, expected, words) in [
+        (&[ID][..], "diff - now", "from the layer before to now"),
+        (&[ID, "1"], "diff 1 now", "from layer 1 to now"),
+    ] {
         let shown = diff(&fake, arguments).await;
         assert_eq!(shown.code, Some(0), "{}", shown.stderr);
         assert_eq!(fake.calls().pop().unwrap(), expected);
+        assert!(shown.stderr.contains(words), "{}", shown.stderr);
     }
 }
 

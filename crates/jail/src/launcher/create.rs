@@ -50,6 +50,10 @@ impl Job {
     }
 }
 
+/// The most trees that a spare process is given, of the descriptors that one message brings: some
+/// of these are its own.
+pub(super) const TREES_MAX: usize = frames::FRAME_FDS_MAX - 8;
+
 /// Trees of the host that any sandbox may see; builds may see others.
 const PUBLIC_TREES: [&str; 7] = [
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
@@ -110,9 +114,9 @@ impl Launcher {
         if !shaped {
             return invalid("the id is no UUID".to_owned());
         }
-        let fds = spec.layers.len() + spec.binds.len() + spec.volumes.len();
-        if fds > frames::FRAME_FDS_MAX - 8 {
-            return invalid(format!("{fds} layers, trees and volumes are too many"));
+        let trees = spec.trees();
+        if trees > TREES_MAX {
+            return invalid(format!("{trees} layers, trees and volumes are too many"));
         }
         let foreign = spec.binds.iter().find(|bind| {
             !PUBLIC_TREES

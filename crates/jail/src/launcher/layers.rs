@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use super::Launcher;
-use super::create::Job;
+use super::create::{Job, TREES_MAX};
 use super::slot::{Stage, Tenant};
 use super::state::StateDirectory;
 use crate::enter::root;
@@ -34,11 +34,8 @@ pub(super) use undo::Undo;
 /// Most sealed layers that a sandbox's files may lie in: each costs time when a file is looked for,
 /// and the kernel takes no more than 500 with those of the image.
 const STACK_MAX: usize = 400;
-/// The most mounts that a sandbox's layers may take: one for each disk and each host id of a root
-/// that wrote to it, of the descriptors that one message to a spare process has room for.
-const MOUNTS_MAX: usize = 160;
 /// Why a sandbox is refused what would change the place of its files.
-pub(super) const AT_WORK: &str = "a snapshot or a layer of it is being made, or it is being paused";
+const AT_WORK: &str = "a snapshot or a layer of it is being made, or it is being paused";
 
 /// What a sandbox's files are made of, above its image.
 #[derive(Debug, Default)]
@@ -99,16 +96,19 @@ impl Files {
         found.map(|it| it.stack.as_slice())
     }
 
-    /// Refuses a further layer where there are as many as there may be.
-    fn admit_one_more(&self) -> Result<(), Failure> {
+    /// Refuses a further layer where there are as many as there may be, or where a start from it
+    /// would take more trees than a spare process can be given: one for each disk and each host id
+    /// of a root that wrote to it, beside those that every start of this sandbox takes.
+    fn admit_one_more(&self, trees: usize) -> Result<(), Failure> {
         let mounts: HashSet<_> = self.lower.iter().map(|it| it.mount()).collect();
         let words = match () {
             () if self.lower.len() >= STACK_MAX => {
                 format!("its files lie in {STACK_MAX} layers, and there may be no more")
             }
-            () if mounts.len() >= MOUNTS_MAX => format!(
-                "its files are of {MOUNTS_MAX} starts, and there may be no more: make a snapshot \
-                 of it, and go on with a sandbox of that"
+            () if mounts.len() + trees >= TREES_MAX => format!(
+                "its files are of {} starts, and there may be no more: make a snapshot of it, and \
+                 go on with a sandbox of that",
+                mounts.len()
             ),
             () => return Ok(()),
         };
@@ -213,7 +213,7 @@ impl Launcher {
     }
 
     /// A living sandbox that nobody works on, or why there is none.
-    fn undisturbed(&mut self, id: &str) -> Result<&mut Tenant, Failure> {
+    pub(super) fn undisturbed(&mut self, id: &str) -> Result<&mut Tenant, Failure> {
         if self.is_parked(id) {
             return Err(Failure::new(FailureKind::Conflict, PARKED));
         }

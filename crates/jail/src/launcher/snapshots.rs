@@ -19,7 +19,7 @@ use std::os::unix::fs::DirBuilderExt;
 use rustix::fs::{Mode, OFlags};
 
 use super::create::Caller;
-use super::layers::{AT_WORK, PARKED};
+use super::layers::no_sandbox;
 use super::slot::{Stage, Tenant};
 use super::{Launcher, token, watch};
 use crate::capture::{self, Copying, Given, Ids, Order, Process, Told, Work};
@@ -90,26 +90,16 @@ impl Launcher {
     fn begin_copy(&mut self, caller: Caller, order: SnapshotOrder) -> Result<(), Failure> {
         let start = |error: io::Error| Failure::new(FailureKind::Start, error.to_string());
         let shelf = self.room_for(&order.snapshot)?;
-        if self.is_parked(&order.sandbox) {
-            return Err(Failure::new(FailureKind::Conflict, PARKED));
-        }
+        self.undisturbed(&order.sandbox)?;
         let (is_timed, number) = (
             self.makes_disks(),
             self.by_id.get(&order.sandbox).copied().unwrap_or_default(),
         );
-        let unknown = || {
-            let words = format!("no running sandbox {}", order.sandbox);
-            Failure::new(FailureKind::NotFound, words)
-        };
+        let unknown = || no_sandbox(&order.sandbox);
         let slot = self.slots.get_mut(&number).ok_or_else(unknown)?;
         let Stage::Living(tenant) = &mut slot.stage else {
             return Err(unknown());
         };
-        match () {
-            () if tenant.paused => Err(Failure::new(FailureKind::Conflict, "it is paused")),
-            () if tenant.is_copied => Err(Failure::new(FailureKind::Busy, AT_WORK)),
-            () => Ok(()),
-        }?;
         let events = slot.blank.group.events().map_err(|_| {
             let words = "a snapshot needs a version 2 control group hierarchy, to stop a sandbox \
                          for a moment";

@@ -110,7 +110,7 @@ impl Connection {
         let mut reader = BufReader::new(stream);
         match hear(&mut reader)? {
             Answer::Done => Ok(Self { reader }),
-            Answer::Failed(failure) if failure.kind == FailureKind::Conflict => {
+            Answer::Failed(failure) if failure.kind == FailureKind::Busy => {
                 let kind = ErrorKind::Archive(ArchiveFault::Busy);
                 Err(RuntimeError::new(kind, failure.message))
             }

@@ -53,7 +53,10 @@ pub(super) async fn run(
                 let (code, message) = (error.code, error.message);
                 bail!("not all was told: {message} ({code})");
             }
-            DiffLine::Summary { summary } => return end(summary, is_patch, output),
+            DiffLine::Summary { summary } => {
+                let between = (!is_patch).then(|| between(layers));
+                return end(summary, between, output);
+            }
         }
     }
 }
@@ -70,7 +73,15 @@ fn patch(change: &Change, output: &Output) -> Result<()> {
     Ok(output.text(diff)?)
 }
 
-fn end(summary: DiffSummary, is_patch: bool, output: &Output) -> Result<u8> {
+/// What was compared, for whoever named no layers or only one.
+fn between((from, to): (Option<u32>, Option<u32>)) -> String {
+    let name = |layer: u32| format!("layer {layer}");
+    let from = from.map_or_else(|| "the layer before".to_owned(), name);
+    let to = to.map_or_else(|| "now".to_owned(), name);
+    format!("from {from} to {to}")
+}
+
+fn end(summary: DiffSummary, between: Option<String>, output: &Output) -> Result<u8> {
     let DiffSummary {
         added,
         changed,
@@ -80,9 +91,9 @@ fn end(summary: DiffSummary, is_patch: bool, output: &Output) -> Result<u8> {
     let cut = summary.cut.clone();
     if output.is_json() {
         output.json_line(&DiffLine::Summary { summary })?;
-    } else if !is_patch {
+    } else if let Some(between) = between {
         output.note(&format!(
-            "{added} added, {changed} changed, {deleted} deleted"
+            "{added} added, {changed} changed, {deleted} deleted {between}"
         ));
     }
     let Some(why) = cut else {

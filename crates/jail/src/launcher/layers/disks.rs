@@ -352,8 +352,9 @@ fn start_discarding(folder: BorrowedFd<'_>, doomed: &[u32]) -> io::Result<Proces
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Files, MOUNTS_MAX};
+    use super::super::Files;
     use super::*;
+    use crate::launcher::create::TREES_MAX;
 
     #[test]
     fn no_layer_is_admitted_whose_mounts_one_message_could_not_bring() {
@@ -367,18 +368,19 @@ mod tests {
             };
             (0..count).map(layer).collect()
         };
-        let most = u32::try_from(MOUNTS_MAX).unwrap();
-        for (lower, is_admitted) in [
-            (layers(most, |number| number), false),
-            (layers(most - 1, |number| number), true),
-            (layers(most, |_| 1), true),
-            (layers(most * 2, |_| 1), false),
+        let most = u32::try_from(TREES_MAX).unwrap();
+        for (lower, trees, is_admitted) in [
+            (layers(most, |number| number), 0, false),
+            (layers(most - 1, |number| number), 0, true),
+            (layers(most - 1, |number| number), 1, false),
+            (layers(most, |_| 1), 0, true),
+            (layers(most, |_| 1), TREES_MAX / 2, false),
         ] {
             let files = Files {
                 lower,
                 ..Files::default()
             };
-            assert_eq!(files.admit_one_more().is_ok(), is_admitted);
+            assert_eq!(files.admit_one_more(trees).is_ok(), is_admitted);
         }
     }
 }

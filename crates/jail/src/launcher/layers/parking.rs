@@ -59,7 +59,7 @@ impl Launcher {
         if tenant.condemned || !tenant.deleting.is_empty() {
             return conflict("it is being ended");
         }
-        tenant.files.admit_one_more()?;
+        tenant.files.admit_one_more(tenant.spec.trees())?;
         let number = self.by_id.get(&sandbox).copied().unwrap_or_default();
         let slot = self.slots.get_mut(&number);
         let slot = slot.ok_or_else(|| no_sandbox(&sandbox))?;

@@ -43,7 +43,8 @@ impl Launcher {
             let words = format!("{COPIES_MAX} snapshots and layers are being made already");
             return Err(Failure::new(FailureKind::Busy, words));
         }
-        self.undisturbed(&asked.sandbox)?.files.admit_one_more()?;
+        let tenant = self.undisturbed(&asked.sandbox)?;
+        tenant.files.admit_one_more(tenant.spec.trees())?;
         let number = self.by_id.get(&asked.sandbox).copied();
         let slot = number.and_then(|number| self.slots.remove(&number).map(|it| (number, it)));
         let (number, mut slot) = slot.ok_or_else(|| no_sandbox(&asked.sandbox))?;

@@ -52,7 +52,7 @@ impl Launcher {
             return Ok(());
         }
         let words = format!("{TRANSFERS_MAX} layers are being packed or unpacked already");
-        Err(Failure::new(FailureKind::Conflict, words))
+        Err(Failure::new(FailureKind::Busy, words))
     }
 
     fn transfer(
