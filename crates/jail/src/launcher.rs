@@ -11,6 +11,7 @@ mod gpus;
 mod host;
 mod layers;
 mod options;
+mod sealed;
 mod slot;
 mod snapshots;
 mod sockets;
@@ -134,7 +135,7 @@ pub fn run(options: &Options) -> io::Result<()> {
     sys::close_from(3);
     let word_to_end = sys::hear_word_to_end()?;
     host::raise_open_files()?;
-    let program = state::seal_program(&options.execd).map_err(at("seal the daemon"))?;
+    let program = sealed::program(&options.execd).map_err(at("seal the daemon"))?;
     let state = StateDirectory::open(&options.state)?;
     let ids = ids::settle().map_err(at("settle how ids map"))?;
     check_disks(options, ids)?;

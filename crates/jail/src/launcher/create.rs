@@ -3,7 +3,7 @@
 mod root;
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use super::host::limits_pids_per_namespace;
 use super::layers::{Files, Layer, Undo};
 use super::slot::{Slot, Stage, Tenant};
 use super::volumes::{Standing, named};
-use super::{Launcher, WorkshopClient, watchdog};
+use super::{Launcher, WorkshopClient, sealed, watchdog};
 use crate::enter::Orders;
 use crate::faults::at;
 use crate::proto::{Answer, Failure, FailureKind, IdMode};
@@ -266,7 +266,7 @@ impl Launcher {
             .sockets
             .listen(&job.key())
             .map_err(at("listen for the daemon"))?;
-        let boot = sealed_memory("boot", &serde_json::to_vec(&spec.boot)?);
+        let boot = sealed::content("boot", &serde_json::to_vec(&spec.boot)?);
         let boot = boot.map_err(at("make the daemon's boot file"))?;
         let log = log_file().map_err(at("make a log"))?;
         let mut root = self.root_of(slot, job)?;
@@ -371,17 +371,6 @@ fn orders(spec: &Spec, tmpfs_bytes: Option<u64>) -> Orders {
         data_max_bytes: None,
         own_network: spec.network == Network::None,
     }
-}
-
-/// A small file in memory that nobody can change any more.
-fn sealed_memory(name: &str, content: &[u8]) -> io::Result<OwnedFd> {
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let mut file = File::from(rustix::fs::memfd_create(name, flags)?);
-    file.write_all(content)?;
-    rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(0))?;
-    let all = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
-    rustix::fs::fcntl_add_seals(&file, all)?;
-    Ok(file.into())
 }
 
 /// A log ring that its writer cannot make larger.

@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 
 use rustix::event::{Timespec, poll};
-use rustix::fs::{CWD, FlockOperation, MemfdFlags, Mode, SealFlags};
+use rustix::fs::{CWD, FlockOperation};
 
 use super::host::now_ms;
 use crate::faults::at;
@@ -99,20 +99,4 @@ fn is_locked(lock: &File) -> bool {
             Err(_) => return false,
         }
     }
-}
-
-/// Copies a program into memory that nobody can change any more, so that all sandboxes share its
-/// pages and none can write to what runs in the others.
-pub(super) fn seal_program(path: &Path) -> io::Result<OwnedFd> {
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let memory = rustix::fs::memfd_create("barchan-execd", flags | MemfdFlags::EXEC)
-        .or_else(|_| rustix::fs::memfd_create("barchan-execd", flags))?;
-    let mut file = File::from(memory);
-    let words = format!("the in-sandbox daemon {}", path.display());
-    let mut source = File::open(path).map_err(at(&words))?;
-    io::copy(&mut source, &mut file)?;
-    rustix::fs::fchmod(&file, Mode::from_raw_mode(0o555))?;
-    let all = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
-    rustix::fs::fcntl_add_seals(&file, all)?;
-    Ok(file.into())
 }
