@@ -384,8 +384,8 @@ fn standing(record: &Record) -> String {
     match record.state() {
         State::Creating => "is still being made".to_owned(),
         State::Running => "is running".to_owned(),
-        State::Paused => "is paused: resume it first".to_owned(),
-        State::Parked => "is paused to disk: resume it first".to_owned(),
+        State::Paused => "is paused".to_owned(),
+        State::Parked => "is paused to disk (a resume starts it anew)".to_owned(),
         State::Ended(end) => format!("has ended ({}): {}", end.reason, end.message),
         State::Removing(_) => "is being removed".to_owned(),
     }

@@ -57,7 +57,7 @@ async fn a_pause_to_disk_is_a_pause_with_a_layer() {
     assert_eq!(world.layers_of(&id).await, [(1, json!("pause"))]);
     let asked = world.call("GET", &ping).send().await;
     assert_eq!(asked.code(), "409 DOCKER::SANDBOX_NOT_RUNNING");
-    let words = "is paused to disk: resume it first";
+    let words = "is paused to disk (a resume starts it anew)";
     assert!(asked.text().contains(words), "{asked:?}");
     assert_eq!(world.verb(&id, "resume").await, "202");
     assert_eq!(world.call("GET", &ping).send().await.status, 200);
