@@ -4,6 +4,7 @@
 //! Never: I/O, async, a clock. What another process reads is a promise; what a program stores or
 //! thinks with lives in that program's own crate.
 
+pub mod egress;
 pub mod execd;
 pub mod header;
 pub mod id;
