@@ -122,15 +122,14 @@ fn narrowest<A: Copy>(blocks: &[(A, u8, Kind)], shared_bits: impl Fn(A) -> u32) 
     })
 }
 
-/// The addresses by which rules judge a connection to this one: itself, and those that it carries.
-pub(crate) fn faces(address: IpAddr) -> impl Iterator<Item = IpAddr> {
-    let own = plain(address);
-    let inside = match own {
+/// The addresses that this one carries: rules judge a connection to it by each of them, too.
+pub(crate) fn carried_in(address: IpAddr) -> impl Iterator<Item = IpAddr> {
+    let inside = match plain(address) {
         IpAddr::V4(_) => [None, None],
         IpAddr::V6(address) => carried(address),
     };
     let inside = inside.into_iter().flatten();
-    std::iter::once(own).chain(inside.map(|(inner, _)| IpAddr::V4(inner)))
+    inside.map(|(inner, _)| IpAddr::V4(inner))
 }
 
 /// The IPv4 addresses in an IPv6 one, each with the number of bits before it.

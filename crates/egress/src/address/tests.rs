@@ -131,8 +131,9 @@ fn an_address_is_what_it_carries() {
 #[test]
 fn rules_see_the_address_and_what_it_carries() {
     let seen = |text: &str| {
-        let all: Vec<String> = faces(address(text)).map(|it| it.to_string()).collect();
-        all.join(" ")
+        let own = std::iter::once(plain(address(text)));
+        let all = own.chain(carried_in(address(text)));
+        all.map(|it| it.to_string()).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(seen("1.2.3.4"), "1.2.3.4");
     assert_eq!(seen("::ffff:1.2.3.4"), "1.2.3.4");
