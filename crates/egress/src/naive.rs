@@ -117,6 +117,13 @@ pub(crate) fn address() -> impl Strategy<Value = IpAddr> {
 
 /// What an operator and a caller say.
 pub(crate) fn said() -> impl Strategy<Value = (Overlay, Policy)> {
+    said_about(target)
+}
+
+/// What they say about such targets.
+pub(crate) fn said_about<S: Strategy<Value = String>>(
+    target: impl Fn() -> S,
+) -> impl Strategy<Value = (Overlay, Policy)> {
     let list = || vec(target(), 0..3);
     let action = || select(&["allow", "deny", "ask"][..]);
     let rule = (action(), target()).prop_map(|(action, target)| NetworkRule {

@@ -1,7 +1,9 @@
 use barchan_testkit::fuzz;
 use barchan_testkit::inputs::{bytes_from, cut, with_cuts};
+use proptest::collection::vec;
 use proptest::prelude::any;
-use proptest::strategy::Strategy;
+use proptest::sample::select;
+use proptest::strategy::{Strategy, Union};
 
 use super::*;
 
@@ -50,6 +52,39 @@ const TLS: &[&[u8]] = &[
     b"\x20",
     &[7; 32],
 ];
+
+const FIRST_LINES: &[&str] = &[
+    "GET / HTTP/1.1",
+    "GET http://a.com/ HTTP/1.1",
+    "CONNECT a.com:443 HTTP/1.1",
+    "POST /",
+    "SOURCE / ICE/1.0",
+    "EHLO me",
+];
+const FIELDS: &[&str] = &[
+    "Host: a.com",
+    "Host:b.com",
+    "hOsT:\ta.com:80 ",
+    "X: y",
+    "X : y",
+    " a.com",
+    "",
+];
+const LINE_ENDS: &[&str] = &["\r\n", "\r\n", "\r\n", "\n", "\r"];
+
+/// A request that is almost one, or is one.
+fn request() -> impl Strategy<Value = Vec<u8>> {
+    let line = |words| (select(words), select(LINE_ENDS));
+    let lines = (line(FIRST_LINES), vec(line(FIELDS), 0..5));
+    lines.prop_map(|(first, fields)| {
+        let lines = [&[first][..], &fields].concat();
+        let text: String = lines
+            .iter()
+            .flat_map(|(words, end)| [*words, *end])
+            .collect();
+        [text.as_bytes(), b"\r\n\r\n"].concat()
+    })
+}
 
 /// A greeting whose lengths are right, mostly, around what is random.
 fn greeting() -> impl Strategy<Value = Vec<u8>> {
@@ -136,7 +171,9 @@ fuzz! {
         }
     }
 
-    fn nobody_reads_another_host_in_a_request(bytes in bytes_from(TEXT)) {
+    fn nobody_reads_another_host_in_a_request(
+        bytes in Union::new(vec![bytes_from(TEXT).boxed(), request().boxed()]),
+    ) {
         let seen = careless_host(&bytes, "\n");
         let strictly = careless_host(&bytes, "\r\n");
         match found(&[&bytes]) {
