@@ -79,18 +79,14 @@ pub fn plain(address: IpAddr) -> IpAddr {
     address.to_canonical()
 }
 
-/// What an address is. One that carries IPv4 addresses is what these are.
+/// What an address is. One that carries IPv4 addresses is what these are; with NAT64 within one
+/// network it is private where they are public, since nobody else knows where that leads.
 #[must_use]
 pub fn nature(address: IpAddr) -> Nature {
     match plain(address) {
         IpAddr::V4(address) => nature_v4(address),
         IpAddr::V6(address) => {
             let inside = carried(address);
-            if inside == [None, None] {
-                return narrowest(V6, |block| {
-                    (address.to_bits() ^ block.to_bits()).leading_zeros()
-                });
-            }
             let special = |(inner, skipped): (Ipv4Addr, u8)| {
                 let own = nature_v4(inner);
                 (own.kind != Kind::Public).then_some(Nature {
@@ -98,8 +94,17 @@ pub fn nature(address: IpAddr) -> Nature {
                     prefix: skipped + own.prefix,
                 })
             };
+            // A network that has NAT64 of its own decides itself where that leads.
+            let is_local = matches!(address.segments(), [0x64, 0xff9b, 1, ..]);
+            let own = if is_local || inside == [None, None] {
+                narrowest(V6, |block| {
+                    (address.to_bits() ^ block.to_bits()).leading_zeros()
+                })
+            } else {
+                PUBLIC
+            };
             let mut all = inside.into_iter().flatten();
-            all.find_map(special).unwrap_or(PUBLIC)
+            all.find_map(special).unwrap_or(own)
         }
     }
 }
@@ -122,15 +127,14 @@ fn narrowest<A: Copy>(blocks: &[(A, u8, Kind)], shared_bits: impl Fn(A) -> u32) 
     })
 }
 
-/// The addresses by which rules judge a connection to this one: itself, and those that it carries.
-pub(crate) fn faces(address: IpAddr) -> impl Iterator<Item = IpAddr> {
-    let own = plain(address);
-    let inside = match own {
+/// The addresses that this one carries: rules judge a connection to it by each of them, too.
+pub(crate) fn carried_in(address: IpAddr) -> impl Iterator<Item = IpAddr> {
+    let inside = match plain(address) {
         IpAddr::V4(_) => [None, None],
         IpAddr::V6(address) => carried(address),
     };
     let inside = inside.into_iter().flatten();
-    std::iter::once(own).chain(inside.map(|(inner, _)| IpAddr::V4(inner)))
+    inside.map(|(inner, _)| IpAddr::V4(inner))
 }
 
 /// The IPv4 addresses in an IPv6 one, each with the number of bits before it.
@@ -141,8 +145,8 @@ fn carried(address: Ipv6Addr) -> [Option<(Ipv4Addr, u8)>; 2] {
         Ipv4Addr::from_bits(u32::try_from(shifted).unwrap_or_default())
     };
     match address.segments() {
-        // NAT64.
-        [0x64, 0xff9b, 0, 0, 0, 0, _, _] => [Some((part(96), 96)), None],
+        // NAT64: that of all, and that within one network.
+        [0x64, 0xff9b, 0, 0, 0, 0, _, _] | [0x64, 0xff9b, 1, ..] => [Some((part(96), 96)), None],
         // 6to4.
         [0x2002, ..] => [Some((part(16), 16)), None],
         // Teredo: the server, and the client with all bits turned.

@@ -3,6 +3,8 @@
 //! Whatever a server somewhere might take for TLS or HTTP is never called opaque: it is understood
 //! as every server would, or it is refused for contradicting itself, or it counts as something that
 //! may say a name unseen.
+//!
+//! Of HTTP it is the first request alone: see [`verdict`](crate::verdict) for those behind it.
 
 use crate::host::Host;
 use crate::verdict::Said;
@@ -53,7 +55,7 @@ pub enum First {
     Opaque,
     /// Not to be told: cut off, too long, or read differently by different servers.
     Unclear,
-    /// Nothing came.
+    /// Nothing came yet; what comes later is looked at by the same [`Hello`].
     Nothing,
 }
 
@@ -97,7 +99,10 @@ impl Hello {
         found
     }
 
-    /// What a beginning is to which nothing is added: the other side has ended or waits.
+    /// What a beginning is to which nothing is added for now: the other side has ended or waits.
+    ///
+    /// Where it is [`First::Nothing`] the first byte that comes after all goes through
+    /// [`Hello::look`] before it goes anywhere else, and the connection is decided on anew.
     pub fn finish(&mut self, bytes: &[u8]) -> Result<First, Malformed> {
         if bytes.is_empty() {
             return Ok(First::Nothing);
@@ -129,8 +134,10 @@ enum Begins {
 
 fn start(bytes: &[u8]) -> Option<Begins> {
     match bytes {
-        [] | [0x16] => None,
-        [0x16, 3, ..] => Some(Begins::Tls),
+        [] => None,
+        [0x16, ..] => Some(Begins::Tls),
+        // Records of other kinds; some servers let a warning pass before the greeting.
+        [0x14 | 0x15 | 0x17 | 0x18, ..] => Some(Begins::As(First::Unclear)),
         // Some servers skip this before a request, others do not.
         [blank, ..] if http::is_blank(*blank) => Some(Begins::As(First::Unclear)),
         // A greeting in the form of SSL 2, which some servers still take for TLS without a name.

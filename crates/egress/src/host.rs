@@ -1,6 +1,6 @@
 //! Pure. What a connection calls its other end: a name, or an address as text.
 
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv6Addr};
 use std::fmt;
 
 use crate::address::plain;
@@ -58,36 +58,23 @@ impl Host {
         let end = text.iter().position(|byte| *byte == b':');
         let (host, port) = text.split_at(end.unwrap_or(text.len()));
         check_port(port)?;
-        let address = std::str::from_utf8(host)
-            .ok()
-            .and_then(|text| text.parse::<Ipv4Addr>().ok());
-        match address {
-            Some(address) => Ok(Self::Address(IpAddr::V4(address))),
-            None => Ok(Self::Name(Name::from_ascii(host)?)),
-        }
+        Self::parse(host)
     }
 }
 
 /// Nothing, a colon, or a colon and a port.
 fn check_port(text: &[u8]) -> Result<(), HostError> {
-    let Some(digits) = text.strip_prefix(b":") else {
-        return if text.is_empty() {
-            Ok(())
-        } else {
-            Err(HostError::Port)
-        };
-    };
-    let mut number: u32 = 0;
-    for digit in digits {
-        if !digit.is_ascii_digit() || digits.len() > 5 {
-            return Err(HostError::Port);
-        }
-        number = number * 10 + u32::from(digit - b'0');
+    if text.is_empty() {
+        return Ok(());
     }
-    if number > u32::from(u16::MAX) {
-        return Err(HostError::Port);
-    }
-    Ok(())
+    let digits = std::str::from_utf8(text).ok();
+    let digits = digits.and_then(|text| text.strip_prefix(':'));
+    let is_port = digits.is_some_and(|digits| {
+        digits.len() <= 5
+            && digits.bytes().all(|byte| byte.is_ascii_digit())
+            && (digits.is_empty() || digits.parse::<u16>().is_ok())
+    });
+    is_port.then_some(()).ok_or(HostError::Port)
 }
 
 impl fmt::Display for Host {

@@ -10,7 +10,7 @@ use proptest::strategy::{Strategy, Union};
 
 use crate::address::{Kind, nature};
 use crate::name::Name;
-use crate::net::{Net, first_bits, left_bits};
+use crate::net::Net;
 use crate::policy::{Action, Policy};
 use crate::rules::{Overlay, Rule, in_order};
 use crate::table::{Lens, Table};
@@ -40,6 +40,8 @@ pub(crate) const ADDRESSES: &[&str] = &[
     "::ffff:10.0.0.1",
     "64:ff9b::1.2.3.4",
     "64:ff9b::10.0.0.1",
+    "64:ff9b:1::1.2.3.4",
+    "64:ff9b:1::10.0.0.1",
     "2002:102:304::1",
     "2002:a00:1::1",
     "2001:0:102:304:0:0:f5ff:fffe",
@@ -69,6 +71,7 @@ const HOSTS: &[&str] = &[
     "[::]/0",
     "[64:ff9b::]/96",
     "[64:ff9b::a00:0]/104",
+    "[64:ff9b:1::]/48",
     "[2002:102:304::]/48",
     "[2001::]/32",
     "[2606:4700::]/32",
@@ -114,6 +117,13 @@ pub(crate) fn address() -> impl Strategy<Value = IpAddr> {
 
 /// What an operator and a caller say.
 pub(crate) fn said() -> impl Strategy<Value = (Overlay, Policy)> {
+    said_about(target)
+}
+
+/// What they say about such targets.
+pub(crate) fn said_about<S: Strategy<Value = String>>(
+    target: impl Fn() -> S,
+) -> impl Strategy<Value = (Overlay, Policy)> {
     let list = || vec(target(), 0..3);
     let action = || select(&["allow", "deny", "ask"][..]);
     let rule = (action(), target()).prop_map(|(action, target)| NetworkRule {
@@ -160,8 +170,18 @@ pub(crate) fn is_about_address(target: &Target, address: IpAddr) -> Option<bool>
     }
 }
 
+/// Bit by bit, of the range as it is written.
 fn holds(net: Net, address: IpAddr) -> bool {
-    net.is_v4() == address.is_ipv4() && first_bits(left_bits(address), net.prefix()) == net.bits()
+    let text = net.to_string();
+    let (first, prefix) = text.split_once('/').unwrap_or((&text, ""));
+    let octets = |address: IpAddr| match address {
+        IpAddr::V4(it) => it.octets().to_vec(),
+        IpAddr::V6(it) => it.octets().to_vec(),
+    };
+    let (first, own) = (octets(first.parse().unwrap()), octets(address));
+    let prefix = prefix.parse().unwrap_or(first.len() * 8);
+    let bit = |octets: &[u8], at: usize| octets[at / 8] >> (7 - at % 8) & 1;
+    first.len() == own.len() && (0..prefix).all(|at| bit(&first, at) == bit(&own, at))
 }
 
 pub(crate) fn shows(lens: Lens, rule: &Rule) -> bool {

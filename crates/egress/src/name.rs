@@ -9,7 +9,7 @@ use idna::AsciiDenyList;
 /// Longest name, in bytes, without the dot at its end.
 pub const NAME_BYTES_MAX: usize = 253;
 /// Longest part of a name between two dots, in bytes.
-pub const LABEL_BYTES_MAX: usize = 63;
+const LABEL_BYTES_MAX: usize = 63;
 /// Longest text that is looked at as a name before it has its final form.
 const TEXT_BYTES_MAX: usize = 4 * NAME_BYTES_MAX;
 

@@ -51,9 +51,8 @@ impl Pins {
     pub fn insert(&mut self, name: &Name, address: IpAddr, ttl_s: u32, now_ms: u64) {
         let address = plain(address);
         let life_ms = u64::from(ttl_s.clamp(TTL_S_MIN, TTL_S_MAX)) * 1000 + GRACE_MS;
-        let until_ms = now_ms.saturating_add(life_ms);
+        let mut until_ms = now_ms.saturating_add(life_ms);
         let before = self.find(address, name).map(|pin| (pin.turn, pin.until_ms));
-        let mut until_ms = until_ms;
         if let Some((turn, until_before_ms)) = before {
             // A shorter answer takes nothing back that a longer one promised.
             until_ms = until_ms.max(until_before_ms);

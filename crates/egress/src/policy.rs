@@ -14,7 +14,8 @@ pub const RULES_MAX: usize = 4096;
 pub enum Action {
     /// It is made.
     Allow,
-    /// Somebody is asked.
+    /// Somebody is asked. The contract has the other two words only: whoever wants this sends `ask`
+    /// where they may stand, and gets it back there.
     Ask,
     /// It is refused.
     Deny,

@@ -11,7 +11,7 @@
 //! What goes outside is a new message with nothing of the sandbox's but name and type, so neither
 //! options nor spelling carry anything. Names by which programs find resolvers that would go past
 //! this one do not exist. Neither do the names of addresses that are none of the internet, unless
-//! a rule speaks of them.
+//! a rule opens them and none refuses the name.
 
 use hickory_proto::op::{Edns, Message, MessageType, OpCode, Query, ResponseCode};
 use hickory_proto::rr::{self, DNSClass, RecordType};
@@ -103,12 +103,6 @@ impl Asked {
     #[must_use]
     pub const fn host(&self) -> Option<&Name> {
         self.host.as_ref()
-    }
-
-    /// What is asked for, as `A` or `TXT`.
-    #[must_use]
-    pub fn record_type(&self) -> String {
-        self.record_type.to_string()
     }
 
     /// The message that asks outside, with an id of the caller's.

@@ -66,7 +66,7 @@ fn read_list(texts: &[String]) -> Result<Vec<Target>, OverlayError> {
 }
 
 /// Whose rule it is; what is named first goes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layer {
     /// The operator's list of what is always refused.
     AlwaysDeny,
@@ -74,18 +74,6 @@ pub enum Layer {
     AlwaysAllow,
     /// The sandbox's policy.
     Policy,
-}
-
-impl Layer {
-    /// Its word in events and answers; stable.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::AlwaysDeny => "deny.always",
-            Self::AlwaysAllow => "allow.always",
-            Self::Policy => "policy",
-        }
-    }
 }
 
 /// A rule that is in force.

@@ -8,7 +8,7 @@ use crate::target::Ports;
 pub(crate) type Place = u32;
 
 /// For every port the first of some rules that are about it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Spans(Box<[(u16, Option<Place>)]>);
 
 impl Spans {

@@ -134,15 +134,7 @@ impl Table {
             let lens = if speaks { Lens::All } else { Lens::Restricting };
             Some((entry.at(port, lens)?, speaks))
         };
-        let nets = if address.is_ipv4() {
-            &self.v4
-        } else {
-            &self.v6
-        };
-        nets.around(address)
-            .chain([(0, &self.any)])
-            .filter_map(found)
-            .min()
+        self.about_address(address).filter_map(found).min()
     }
 
     /// The first rule that does more than allow, of all about some name.
@@ -151,7 +143,8 @@ impl Table {
     }
 
     /// Whether a name may be asked for: whether there is a port on which it is not refused. The
-    /// rule that says so comes along.
+    /// rule that says so comes along. Where several rules refuse it on all ports only together, it
+    /// errs towards asking: the connection is judged by its port.
     pub(crate) fn may_ask(&self, name: &Name) -> (bool, Option<&Rule>) {
         let grant = self.about(name).filter_map(Entry::first_grant).min();
         let denial = self.about(name).filter_map(Entry::all_denied).min();
@@ -164,18 +157,41 @@ impl Table {
         (may, place.and_then(|place| self.rule(place)))
     }
 
-    /// Whether a rule speaks of an address that is none of the internet and does not refuse it on
-    /// every port.
-    pub(crate) fn opens(&self, address: IpAddr) -> bool {
+    /// The rule that speaks of an address that is none of the internet and opens a port of it, if
+    /// none before it refuses all of them. It errs towards opening as [`Table::may_ask`] does.
+    pub(crate) fn opens(&self, address: IpAddr) -> Option<&Rule> {
         let address = plain(address);
         let nature = nature(address);
-        let nets = if address.is_ipv4() {
+        let speaks = self.nets(address).around(address);
+        let speaks = speaks.filter(|(prefix, _)| *prefix >= nature.prefix);
+        let grant = speaks.filter_map(|(_, entry)| entry.first_grant()).min()?;
+        let all = self.about_address(address);
+        // A range that does not speak of the address lets nobody be asked about it, either.
+        let denial = all.filter_map(|(prefix, entry)| {
+            if prefix >= nature.prefix {
+                entry.all_denied()
+            } else {
+                entry.all_restricted()
+            }
+        });
+        let denial = denial.min();
+        if denial.is_some_and(|denial| denial < grant) {
+            return None;
+        }
+        self.rule(grant)
+    }
+
+    /// All entries about an address, each with how many bits of it they name.
+    fn about_address(&self, address: IpAddr) -> impl Iterator<Item = (u8, &Entry)> {
+        self.nets(address).around(address).chain([(0, &self.any)])
+    }
+
+    fn nets(&self, address: IpAddr) -> &Nets {
+        if address.is_ipv4() {
             &self.v4
         } else {
             &self.v6
-        };
-        nets.around(address)
-            .any(|(prefix, entry)| prefix >= nature.prefix && entry.first_grant().is_some())
+        }
     }
 
     /// All entries about a name.

@@ -107,6 +107,10 @@ fn read(text: &str) -> Result<Target, Why> {
             Some((slash, ports)) => (slash, Some(ports)),
             None => (after, None),
         };
+        let is_whole = slash.is_empty() || slash.starts_with('/') && !inside.contains('/');
+        if !is_whole {
+            return Err(Why::Address);
+        }
         return Ok(Target {
             pattern: range(&format!("{inside}{slash}"))?,
             ports: ports.map(read_ports).transpose()?,

@@ -10,12 +10,15 @@
 //! | a hidden name | never | always: it may be that one |
 //! | TLS without a name, HTTP without a Host | never | each pinned name |
 //! | anything else | each pinned name, if the rule names the port | each pinned name |
+//! | nothing yet | like anything else, until it says something | likewise |
 //!
 //! A name is *pinned* if our own answers gave it the address. It is *hidden* in TLS with ECH, in
 //! HTTP/2 in the clear, and where a beginning is doubtful.
 //!
-//! Of several names that were answered with the address, the strictest rule counts; names of which
-//! no rule speaks do not. An `ask` fits where `deny` does, and refuses where `allow` would not fit.
+//! Of several names that were answered with the address, each is judged for itself, and the
+//! strictest outcome counts; names that no rule fits do not. So once a rule fits one of them,
+//! another name makes nothing milder. An `ask` fits where `deny` does, and refuses where `allow`
+//! would not fit.
 //!
 //! | the address | an `allow` about a name | an `allow` about addresses | by default |
 //! |---|---|---|---|
@@ -26,6 +29,19 @@
 //! that one address alone. A connection that calls its end by another address than it goes to is
 //! refused. DNS over TLS (port 853) would go past the answers, so it takes a rule. An IPv6 address
 //! that carries IPv4 ones is judged by itself and by each of them; the strictest counts.
+//!
+//! # How long a verdict holds
+//!
+//! What whoever carries the connection owes to this table:
+//!
+//! | decided on | holds for |
+//! |---|---|
+//! | [`Said::Nothing`] | silence: the client's first bytes are held, looked at and judged anew |
+//! | [`Said::Http`] | one request: each further one is judged likewise, or none gets through |
+//! | anything else | the connection |
+//!
+//! A request that is let go on as HTTP/2 (`Upgrade: h2c`) says its names where nobody looks: it
+//! goes on without that field, or it is judged as [`Said::Hidden`].
 
 use core::net::IpAddr;
 
@@ -62,7 +78,7 @@ pub enum Said {
         /// Whether the true one is encrypted.
         has_ech: bool,
     },
-    /// HTTP/1.
+    /// HTTP/1: this request. Another one on the same connection is another saying.
     Http {
         /// Whom the request is for.
         host: Option<Host>,
@@ -72,7 +88,8 @@ pub enum Said {
     Hidden,
     /// Something else.
     Opaque,
-    /// Nothing: the other end speaks first.
+    /// Nothing yet. Whether the other end speaks first or the client is only slow nobody knows, so
+    /// what is decided on this is provisional: [`Verdict::is_provisional`].
     Nothing,
 }
 
@@ -85,6 +102,9 @@ pub struct Verdict<'t> {
     pub reason: Reason,
     /// The rule that decided, if it was one.
     pub rule: Option<&'t Rule>,
+    /// Whether it holds only until the client's first byte. Nothing that the client says passes on
+    /// before that beginning was looked at and the connection decided on once more.
+    pub is_provisional: bool,
 }
 
 /// Why a connection is treated as it is.
@@ -144,11 +164,12 @@ impl Said {
     }
 }
 
-/// Whether a request inside a TLS connection is for whom the connection is for. Where it is not, a
-/// server with several names would answer for one that nobody judged.
+/// Whether a request is for whom its connection was judged: inside TLS that is the name of the
+/// greeting, in plain HTTP the host of the first request. Where it is not, a server with several
+/// names would answer for one that nobody judged: the request is judged for itself or refused.
 #[must_use]
-pub fn is_same_end(tls_name: Option<&Host>, request_host: Option<&Host>) -> bool {
-    tls_name.is_some() && tls_name == request_host
+pub fn is_same_end(judged: Option<&Host>, request_host: Option<&Host>) -> bool {
+    judged.is_some() && judged == request_host
 }
 
 #[cfg(test)]

@@ -23,6 +23,10 @@ pub(super) const V4: &[(Ipv4Addr, u8, Kind)] = &[
     // Azure: the only one that lies among hosts of the internet.
     (v4(168, 63, 129, 16), 32, Metadata),
     (v4(169, 254, 0, 0), 16, LinkLocal),
+    // Tencent Cloud.
+    (v4(169, 254, 0, 23), 32, Metadata),
+    // Scaleway.
+    (v4(169, 254, 42, 42), 32, Metadata),
     (v4(169, 254, 169, 254), 32, Metadata),
     // Credentials of tasks and of pods at AWS.
     (v4(169, 254, 170, 2), 32, Metadata),
@@ -48,7 +52,8 @@ const fn v6(a: u16, b: u16, c: u16, z: u16) -> Ipv6Addr {
 }
 
 /// Of IPv6; 2000::/3 alone has hosts of the internet. Addresses that carry IPv4 ones (mapped,
-/// NAT64, 6to4, Teredo) do not come here.
+/// NAT64, 6to4, Teredo) do not come here, but for those of NAT64 within one network that carry
+/// public ones.
 pub(super) const V6: &[(Ipv6Addr, u8, Kind)] = &[
     (v6(0, 0, 0, 0), 3, Reserved),
     (v6(0, 0, 0, 0), 128, Unspecified),
@@ -66,6 +71,8 @@ pub(super) const V6: &[(Ipv6Addr, u8, Kind)] = &[
     (v6(0xfd00, 0xec2, 0, 0x254), 128, Metadata),
     // Credentials of pods at AWS.
     (v6(0xfd00, 0xec2, 0, 0x23), 128, Metadata),
+    // 169.254.169.254, as clouds write it among unique local ones.
+    (v6(0xfd00, 0xa9fe, 0xa9fe, 1), 128, Metadata),
     // Scaleway.
     (v6(0xfd00, 0x42, 0, 0x42), 128, Metadata),
     // Google Cloud.

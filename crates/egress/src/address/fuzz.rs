@@ -10,6 +10,9 @@ fuzz! {
         assert_eq!(nature(inner.to_ipv6_mapped().into()), own);
         let nat64 = Ipv6Addr::from_bits(0x64_ff9b_u128 << 96 | u128::from(bits));
         assert_eq!(nature(nat64.into()).kind, own.kind);
+        let local = Ipv6Addr::from_bits(0x64_ff9b_0001_u128 << 80 | u128::from(bits));
+        let expected = if own.kind == Kind::Public { Kind::Private } else { own.kind };
+        assert_eq!(nature(local.into()).kind, expected);
         let six_to_four = Ipv6Addr::from_bits(0x2002_u128 << 112 | u128::from(bits) << 80);
         assert_eq!(nature(six_to_four.into()).kind, own.kind);
     }

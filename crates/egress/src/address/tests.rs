@@ -16,6 +16,8 @@ const ROWS: &[(&str, &str, Kind, Kind, Kind)] = &[
     ("127.0.0.0", "127.255.255.255", Kind::Loopback, Kind::Public, Kind::Public),
     ("168.63.129.16", "168.63.129.16", Kind::Metadata, Kind::Public, Kind::Public),
     ("169.254.0.0", "169.254.255.255", Kind::LinkLocal, Kind::Public, Kind::Public),
+    ("169.254.0.23", "169.254.0.23", Kind::Metadata, Kind::LinkLocal, Kind::LinkLocal),
+    ("169.254.42.42", "169.254.42.42", Kind::Metadata, Kind::LinkLocal, Kind::LinkLocal),
     ("169.254.169.254", "169.254.169.254", Kind::Metadata, Kind::LinkLocal, Kind::LinkLocal),
     ("169.254.170.2", "169.254.170.2", Kind::Metadata, Kind::LinkLocal, Kind::LinkLocal),
     ("169.254.170.23", "169.254.170.23", Kind::Metadata, Kind::LinkLocal, Kind::LinkLocal),
@@ -34,8 +36,12 @@ const ROWS: &[(&str, &str, Kind, Kind, Kind)] = &[
     ("::", "::", Kind::Unspecified, Kind::Unspecified, Kind::Loopback),
     ("::1", "::1", Kind::Loopback, Kind::Unspecified, Kind::Reserved),
     ("::2", "::fffe:ffff:ffff", Kind::Reserved, Kind::Loopback, Kind::Unspecified),
-    ("64:ff9b:1::", "64:ff9b:1:ffff:ffff:ffff:ffff:ffff",
-        Kind::Private, Kind::Reserved, Kind::Reserved),
+    // From the IPv4 address 0.0.0.0 in the first to 255.255.255.255 in the last.
+    ("64:ff9b:1::", "64:ff9b:1::", Kind::Unspecified, Kind::Reserved, Kind::Reserved),
+    ("64:ff9b:1:ffff:ffff:ffff:ffff:ffff", "64:ff9b:1:ffff:ffff:ffff:ffff:ffff",
+        Kind::Broadcast, Kind::Reserved, Kind::Reserved),
+    ("64:ff9b:1:2::b00:0", "64:ff9b:1:2::63ff:ffff",
+        Kind::Private, Kind::Private, Kind::Private),
     ("2000::", "2000:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
         Kind::Public, Kind::Reserved, Kind::Unspecified),
     ("2001:1::", "2001:1ff:ffff:ffff:ffff:ffff:ffff:ffff",
@@ -56,6 +62,7 @@ const ROWS: &[(&str, &str, Kind, Kind, Kind)] = &[
         Kind::Private, Kind::Reserved, Kind::Reserved),
     ("fd00:ec2::254", "fd00:ec2::254", Kind::Metadata, Kind::Private, Kind::Private),
     ("fd00:ec2::23", "fd00:ec2::23", Kind::Metadata, Kind::Private, Kind::Private),
+    ("fd00:a9fe:a9fe::1", "fd00:a9fe:a9fe::1", Kind::Metadata, Kind::Private, Kind::Private),
     ("fd00:42::42", "fd00:42::42", Kind::Metadata, Kind::Private, Kind::Private),
     ("fd20:ce::254", "fd20:ce::254", Kind::Metadata, Kind::Private, Kind::Private),
     ("fe80::", "febf:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
@@ -114,6 +121,10 @@ fn an_address_is_what_it_carries() {
         ("64:ff9b::8.8.8.8", Kind::Public, 0),
         ("64:ff9b::10.0.0.1", Kind::Private, 104),
         ("64:ff9b::169.254.169.254", Kind::Metadata, 128),
+        ("64:ff9b:1::8.8.8.8", Kind::Private, 48),
+        ("64:ff9b:1:2:3:4:808:808", Kind::Private, 48),
+        ("64:ff9b:1::10.0.0.1", Kind::Private, 104),
+        ("64:ff9b:1:2:3:4:a9fe:a9fe", Kind::Metadata, 128),
         ("2002:808:808::1", Kind::Public, 0),
         ("2002:7f00:1::1", Kind::Loopback, 24),
         ("2002:c0a8:101::", Kind::Private, 32),
@@ -131,13 +142,15 @@ fn an_address_is_what_it_carries() {
 #[test]
 fn rules_see_the_address_and_what_it_carries() {
     let seen = |text: &str| {
-        let all: Vec<String> = faces(address(text)).map(|it| it.to_string()).collect();
-        all.join(" ")
+        let own = std::iter::once(plain(address(text)));
+        let all = own.chain(carried_in(address(text)));
+        all.map(|it| it.to_string()).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(seen("1.2.3.4"), "1.2.3.4");
     assert_eq!(seen("::ffff:1.2.3.4"), "1.2.3.4");
     assert_eq!(seen("2606:4700::1"), "2606:4700::1");
     assert_eq!(seen("64:ff9b::1.2.3.4"), "64:ff9b::102:304 1.2.3.4");
+    assert_eq!(seen("64:ff9b:1::1.2.3.4"), "64:ff9b:1::102:304 1.2.3.4");
     assert_eq!(
         seen("2001:0:808:808:0:0:f5ff:fffe"),
         "2001:0:808:808::f5ff:fffe 8.8.8.8 10.0.0.1"

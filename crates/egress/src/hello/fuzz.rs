@@ -1,7 +1,9 @@
 use barchan_testkit::fuzz;
 use barchan_testkit::inputs::{bytes_from, cut, with_cuts};
+use proptest::collection::vec;
 use proptest::prelude::any;
-use proptest::strategy::Strategy;
+use proptest::sample::select;
+use proptest::strategy::{Strategy, Union};
 
 use super::*;
 
@@ -21,6 +23,9 @@ const TEXT: &[&[u8]] = &[
     b"\r\n\r\n",
     b"PRI * HTTP/2.0",
     b"SSH-",
+    b"POST /",
+    b" RTSP/1.0",
+    b"*",
     b"\t",
     b"\r",
     b"\x0b",
@@ -47,6 +52,39 @@ const TLS: &[&[u8]] = &[
     b"\x20",
     &[7; 32],
 ];
+
+const FIRST_LINES: &[&str] = &[
+    "GET / HTTP/1.1",
+    "GET http://a.com/ HTTP/1.1",
+    "CONNECT a.com:443 HTTP/1.1",
+    "POST /",
+    "SOURCE / ICE/1.0",
+    "EHLO me",
+];
+const FIELDS: &[&str] = &[
+    "Host: a.com",
+    "Host:b.com",
+    "hOsT:\ta.com:80 ",
+    "X: y",
+    "X : y",
+    " a.com",
+    "",
+];
+const LINE_ENDS: &[&str] = &["\r\n", "\r\n", "\r\n", "\n", "\r"];
+
+/// A request that is almost one, or is one.
+fn request() -> impl Strategy<Value = Vec<u8>> {
+    let line = |words| (select(words), select(LINE_ENDS));
+    let lines = (line(FIRST_LINES), vec(line(FIELDS), 0..5));
+    lines.prop_map(|(first, fields)| {
+        let lines = [&[first][..], &fields].concat();
+        let text: String = lines
+            .iter()
+            .flat_map(|(words, end)| [*words, *end])
+            .collect();
+        [text.as_bytes(), b"\r\n\r\n"].concat()
+    })
+}
 
 /// A greeting whose lengths are right, mostly, around what is random.
 fn greeting() -> impl Strategy<Value = Vec<u8>> {
@@ -91,16 +129,22 @@ fn assert_alike(bytes: &[u8], pieces: &[&[u8]]) {
     assert_eq!(found(&each), whole);
 }
 
-/// How a careless server reads a request: as Latin-1, by any line end, any spaces, any letter case.
-/// Only what is no word at all is no method to it.
-fn careless_host(bytes: &[u8]) -> Option<String> {
+/// How a careless server reads a request: as Latin-1, any spaces, any letter case, and of any
+/// protocol or none. Only what is no word at all is no method to it, and what leads nowhere no
+/// target. `line_end` is what ends a line for it; what ends one for others only it passes over,
+/// but in the first line.
+fn careless_host(bytes: &[u8], line_end: &str) -> Option<String> {
     let text: String = bytes.iter().copied().map(char::from).collect();
     let text = text.to_lowercase();
     let is_space = |c: char| c.is_whitespace() || ('\x1c'..='\x1f').contains(&c);
-    let mut lines = text.lines().map(|line| line.trim_matches(is_space));
+    let lines = text.split(line_end);
+    let mut lines = lines.map(|line| line.trim_matches(is_space));
     let first = lines.find(|line| !line.is_empty())?;
-    let method = first.split(is_space).next()?;
-    if !first.contains("http/") || !method.bytes().all(http::is_token) {
+    let mut words = first.split(is_space).filter(|word| !word.is_empty());
+    let (method, target) = (words.next()?, words.next()?);
+    let is_target = target.starts_with(['/', '*']) || target.contains("://");
+    let is_request = is_target || method == "connect" || first.contains("http/");
+    if !is_request || first.contains('\n') || !method.bytes().all(http::is_token) {
         return None;
     }
     let lines = lines.take_while(|line| !line.is_empty());
@@ -127,16 +171,20 @@ fuzz! {
         }
     }
 
-    fn nobody_reads_another_host_in_a_request(bytes in bytes_from(TEXT)) {
-        let seen = careless_host(&bytes);
+    fn nobody_reads_another_host_in_a_request(
+        bytes in Union::new(vec![bytes_from(TEXT).boxed(), request().boxed()]),
+    ) {
+        let seen = careless_host(&bytes, "\n");
+        let strictly = careless_host(&bytes, "\r\n");
         match found(&[&bytes]) {
             Ok(First::Http { host }) => {
+                assert_eq!(seen, strictly, "{}", bytes.escape_ascii());
                 let Some(seen) = seen.filter(|it| !it.is_empty()) else { return };
                 let seen = Host::from_authority(seen.as_bytes()).ok();
                 assert_eq!(seen, host, "{}", bytes.escape_ascii());
             }
             Ok(First::Opaque | First::Ssh | First::Nothing) => {
-                assert_eq!(seen, None, "{}", bytes.escape_ascii());
+                assert_eq!((seen, strictly), (None, None), "{}", bytes.escape_ascii());
             }
             _ => {}
         }

@@ -27,15 +27,19 @@ impl Reader {
             if *byte == b'\n' {
                 let line = bytes.get(self.line_at..self.at).unwrap_or_default();
                 let line = line.strip_suffix(b"\n").unwrap_or(line);
-                let line = line.strip_suffix(b"\r").unwrap_or(line);
                 self.line_at = self.at;
-                if !self.is_request {
-                    match first_line(line) {
-                        Some(first) => return Some(Ok(first)),
-                        None => self.is_request = true,
-                    }
-                } else if line.is_empty() {
-                    return Some(head(bytes.get(..self.at).unwrap_or(bytes)));
+                let whole = line.strip_suffix(b"\r");
+                if !self.is_request
+                    && let Some(first) = first_line(whole.unwrap_or(line))
+                {
+                    return Some(Ok(first));
+                }
+                self.is_request = true;
+                match whole {
+                    // The line ends here for some servers only.
+                    None => return Some(Ok(First::Unclear)),
+                    Some([]) => return Some(head(bytes.get(..self.at).unwrap_or(bytes))),
+                    Some(_) => {}
                 }
             } else if !self.is_request
                 && let Some(first) = self.byte_of_first_line(*byte)
@@ -73,15 +77,29 @@ fn first_line(line: &[u8]) -> Option<First> {
     if says_http {
         return None;
     }
-    // The oldest form of a request has no version, and its target may name a host.
-    if line.starts_with(b"GET ") {
-        return Some(First::Unclear);
-    }
-    Some(if line.starts_with(b"SSH-") {
+    Some(if may_be_request(line) {
+        First::Unclear
+    } else if line.starts_with(b"SSH-") {
         First::Ssh
     } else {
         First::Opaque
     })
+}
+
+/// Whether some server reads a line without `HTTP/` as the first of a request: the oldest form has
+/// no version, some take other protocols for theirs, and some are told of a proxy first.
+fn may_be_request(line: &[u8]) -> bool {
+    let space = line.iter().position(|byte| *byte == b' ');
+    let Some((method, rest)) = space.and_then(|at| line.split_at_checked(at)) else {
+        return false;
+    };
+    let blanks = rest.iter().take_while(|byte| is_blank(**byte)).count();
+    let target = rest.get(blanks..).unwrap_or_default();
+    matches!(method, b"GET" | b"PROXY")
+        || method.eq_ignore_ascii_case(b"CONNECT")
+        || target.starts_with(b"/")
+        || target.starts_with(b"*")
+        || target.windows(3).any(|part| part == b"://")
 }
 
 fn head(bytes: &[u8]) -> Result<First, Malformed> {
@@ -101,6 +119,9 @@ fn head(bytes: &[u8]) -> Result<First, Malformed> {
     let host = field.filter(|value| !value.is_empty());
     let host = host.map(read_host).transpose()?;
     let target = request.path.unwrap_or_default();
+    if is_strange_url(target) {
+        return Ok(First::Unclear);
+    }
     let named = target_host(request.method.unwrap_or_default(), target)?;
     match (host, named) {
         (Some(host), Some(named)) if host != named => Err(Malformed::Hosts),
@@ -108,6 +129,14 @@ fn head(bytes: &[u8]) -> Result<First, Malformed> {
             host: host.or(named),
         }),
     }
+}
+
+/// Whether a target is a URL of other servers than those of HTTP, whose host not all of these read.
+fn is_strange_url(target: &str) -> bool {
+    let is_known =
+        |scheme: &str| scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
+    let scheme = target.split_once("://").map(|(scheme, _)| scheme);
+    !target.starts_with('/') && scheme.is_some_and(|scheme| !is_known(scheme))
 }
 
 /// The host that a request's target names.

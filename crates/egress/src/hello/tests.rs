@@ -133,6 +133,8 @@ fn a_greeting_that_contradicts_itself_is_refused() {
     for bytes in [
         &b"\x16\x03\x01\x00\x00"[..],
         b"\x16\x03\x01\x40\x01",
+        b"\x16\x01\x00\x00\x01",
+        b"\x16\x02\x00\x00\x01",
         b"\x16\x03\x01\x00\x01\x01\x17\x03\x03\x00\x01",
     ] {
         assert_eq!(first(bytes).unwrap_err().code(), "tls_malformed");
@@ -161,7 +163,10 @@ fn names_that_hide_are_noticed() {
 fn the_host_of_a_request_is_found() {
     for (head, expected) in [
         ("GET / HTTP/1.1\r\nHost: A.com\r\n\r\n", host("a.com")),
-        ("GET / HTTP/1.1\nhOsT:\ta.com:80 \nX: y\n\n", host("a.com")),
+        (
+            "GET / HTTP/1.1\r\nhOsT:\ta.com:80 \r\nX: y\r\n\r\n",
+            host("a.com"),
+        ),
         ("GET / HTTP/1.0\r\n\r\n", None),
         ("GET / HTTP/1.1\r\nHost:\r\n\r\n", None),
         (
@@ -173,6 +178,11 @@ fn the_host_of_a_request_is_found() {
             host("a.com"),
         ),
         ("GET http://a.com?x HTTP/1.0\r\n\r\n", host("a.com")),
+        ("GET HTTPS://a.com HTTP/1.0\r\n\r\n", host("a.com")),
+        (
+            "GET /?u=ftp://b.com HTTP/1.1\r\nHost: a.com\r\n\r\n",
+            host("a.com"),
+        ),
         ("OPTIONS * HTTP/1.1\r\nHost: a.com\r\n\r\n", host("a.com")),
         (
             "CONNECT a.com:443 HTTP/1.1\r\nHost: a.com:443\r\n\r\n",
@@ -263,7 +273,6 @@ fn what_is_neither_is_told_apart() {
         (b"{\"id\":1}\n", First::Opaque),
         (b"\x13BitTorrent protocol", First::Opaque),
         (b"\x80\x01\x02", First::Opaque),
-        (b"\x16\x01", First::Opaque),
         (b"ab\0", First::Opaque),
     ] {
         assert_eq!(first(bytes), Ok(expected), "{}", bytes.escape_ascii());
@@ -281,11 +290,31 @@ fn what_some_servers_take_for_a_request_is_not_opaque() {
         b"\xa0GET / HTTP/1.1\r\nHost: b.com\r\n\r\n",
         b"GET\r/ HTTP/1.1\r\nHost: b.com\r\n\r\n",
         b"GET http://b.com/\r\n",
+        b"GET b.com\r\n",
+        b"POST /\r\nHost: b.com\r\n\r\n",
+        b"POST  \xa0/\r\nHost: b.com\r\n\r\n",
+        b"POST / RTSP/1.0\r\nHost: b.com\r\n\r\n",
+        b"SOURCE / ICE/1.0\r\nHost: b.com\r\n\r\n",
+        b"OPTIONS *\r\nHost: b.com\r\n\r\n",
+        b"POST http://b.com/\r\n\r\n",
+        b"connect b.com:443\r\nHost: b.com\r\n\r\n",
+        b"PROXY TCP4 1.2.3.4 5.6.7.8 1 80\r\nGET / HTTP/1.1\r\nHost: b.com\r\n\r\n",
+        b"SSH-2.0 /\r\nHost: b.com\r\n\r\n",
         b"GET /\x01 HTTP/1.1\r\n",
+        b"GET / HTTP/1.1\nhOsT:\ta.com:80 \nX: y\n\n",
+        b"GET / HTTP/1.1\r\nX: y\nHost: b.com\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: b.com\r\n\n",
+        b"GET ftp://b.com/ HTTP/1.1\r\nHost: a.com\r\n\r\n",
+        b"GET a/http://b.com/ HTTP/1.1\r\nHost: a.com\r\n\r\n",
         b"SSH-2.0 / HT",
         b"GET / HTTP/1.1\r\nHost: b.com\r\n",
         b"P",
         b"\x16",
+        b"\x16\x01",
+        b"\x14\x03\x03\0\x01\x01",
+        b"\x15\x03\x01\0\x02\x01\0\x16\x03\x01",
+        b"\x17\x03\x03",
+        b"\x18",
         b"\x80\x2e\x01",
     ] {
         assert_eq!(first(bytes), Ok(First::Unclear), "{}", bytes.escape_ascii());
@@ -297,6 +326,20 @@ fn what_some_servers_take_for_a_request_is_not_opaque() {
             host: host("b.com")
         })
     );
+}
+
+#[test]
+fn what_comes_after_silence_is_still_looked_at() {
+    let request = b"GET / HTTP/1.1\r\nHost: a.com\r\n\r\n";
+    let whole = Some(first(request));
+    let mut hello = Hello::default();
+    assert_eq!(hello.look(b""), None);
+    assert_eq!(hello.finish(b""), Ok(First::Nothing));
+    assert_eq!(hello.look(request), whole);
+    // Nor is anything lost by asking in the middle.
+    let mut hello = Hello::default();
+    assert_eq!(hello.finish(&request[..20]), Ok(First::Unclear));
+    assert_eq!(hello.look(request), whole);
 }
 
 #[test]
@@ -316,7 +359,7 @@ fn a_beginning_has_a_limit() {
     );
     let more = head(room + 1);
     assert_eq!(Hello::default().look(&more), Some(Ok(First::Unclear)));
-    // A little at a time it costs no more.
+    // A little at a time it is the same.
     let mut hello = Hello::default();
     let found = (0..more.len()).find_map(|end| hello.look(&more[..end]));
     assert_eq!(found, Some(Ok(First::Unclear)));

@@ -94,14 +94,10 @@ impl Reader {
 }
 
 fn hello(body: &[u8]) -> Result<First, &'static str> {
-    let mut first = First::Tls {
-        name: None,
-        has_ech: false,
-        alpn: Vec::new(),
-    };
     let Some(extensions) = extensions(body) else {
         return Err("a field of the greeting has a wrong length");
     };
+    let (mut name, mut has_ech, mut alpn) = (None, false, Vec::new());
     let mut seen = HashSet::new();
     let mut left = extensions;
     while !left.is_empty() {
@@ -111,22 +107,18 @@ fn hello(body: &[u8]) -> Result<First, &'static str> {
         if !seen.insert(number) {
             return Err("an extension stands twice");
         }
-        let First::Tls {
-            name,
-            has_ech,
-            alpn,
-        } = &mut first
-        else {
-            return Err("it is something else");
-        };
         match number {
-            SERVER_NAME => *name = Some(server_name(content)?),
-            ALPN => *alpn = protocols(content).ok_or("the list of protocols is broken")?,
-            _ if HIDING.contains(&number) => *has_ech = true,
+            SERVER_NAME => name = Some(server_name(content)?),
+            ALPN => alpn = protocols(content).ok_or("the list of protocols is broken")?,
+            _ if HIDING.contains(&number) => has_ech = true,
             _ => {}
         }
     }
-    Ok(first)
+    Ok(First::Tls {
+        name,
+        has_ech,
+        alpn,
+    })
 }
 
 /// What stands behind versions, random bytes, session and ciphers; nothing in old greetings.

@@ -36,6 +36,9 @@ pub enum AnswerError {
     /// It is the answer to another question.
     #[error("the answer is one to another question")]
     OtherQuestion,
+    /// It is cut off: the whole comes over TCP.
+    #[error("the answer is cut off; ask again over TCP")]
+    Truncated,
     /// The server did not answer.
     #[error("the server outside answered with the code {0}")]
     Code(u16),
@@ -45,16 +48,22 @@ pub enum AnswerError {
 }
 
 /// Takes from an answer what may go in.
+///
+/// The id is not looked at: that it is the one of [`Asked::outside`], and that the answer came from
+/// whom that went to, the caller has checked.
 pub fn sift(table: &Table, asked: &Asked, answer: &Message) -> Result<Sifted, AnswerError> {
     let [question] = answer.queries.as_slice() else {
         return Err(AnswerError::OtherQuestion);
     };
     let is_answer = answer.metadata.message_type == MessageType::Response
-        && question.name.to_lowercase() == asked.name.to_lowercase()
+        && question.name == asked.name
         && question.query_type == asked.record_type
         && question.query_class == DNSClass::IN;
     if !is_answer {
         return Err(AnswerError::OtherQuestion);
+    }
+    if answer.metadata.truncation {
+        return Err(AnswerError::Truncated);
     }
     let code = answer.metadata.response_code;
     if !matches!(code, ResponseCode::NoError | ResponseCode::NXDomain) {
@@ -70,12 +79,12 @@ pub fn sift(table: &Table, asked: &Asked, answer: &Message) -> Result<Sifted, An
         removed: Vec::new(),
     };
     for record in records {
-        let fits = record.record_type() == asked.record_type && is_of(record, &end);
+        let fits = record.record_type() == asked.record_type && record.name == end;
         if !fits || record.record_type() == RecordType::CNAME {
             continue;
         }
         if let Some(address) = address_in(&record.data) {
-            if nature(address).kind != Kind::Public && !table.opens(address) {
+            if nature(address).kind != Kind::Public && table.opens(address).is_none() {
                 sifted.removed.push(address);
                 continue;
             }
@@ -96,11 +105,11 @@ fn follow<'r>(
     asked: &Asked,
     records: &[&'r Record],
 ) -> Result<(rr::Name, Vec<&'r Record>), AnswerError> {
-    let mut end = asked.name.to_lowercase();
+    let mut end = asked.name.clone();
     let mut way: Vec<&Record> = Vec::new();
     loop {
         let next = records.iter().find_map(|record| match &record.data {
-            RData::CNAME(target) if is_of(record, &end) => Some((*record, target.0.to_lowercase())),
+            RData::CNAME(target) if record.name == end => Some((*record, target.0.clone())),
             _ => None,
         });
         let Some((record, target)) = next else {
@@ -116,10 +125,6 @@ fn follow<'r>(
         }
         end = target;
     }
-}
-
-fn is_of(record: &Record, lower: &rr::Name) -> bool {
-    record.name.to_lowercase() == *lower
 }
 
 fn address_in(data: &RData) -> Option<IpAddr> {

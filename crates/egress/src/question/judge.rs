@@ -56,12 +56,12 @@ impl Asked {
         let (may, rule) = table.may_ask(name);
         if let Some(address) = reverse(name) {
             let kind = address.map_or(Kind::Reserved, |it| nature(it).kind);
-            let is_open = address.is_some_and(|address| table.opens(address));
-            if kind != Kind::Public && !is_open {
-                return judged(Fate::NoSuchName, kind.code(), None);
-            }
-            if kind != Kind::Public {
-                return judged(granted, "rule", None);
+            let opened_by = address.and_then(|address| table.opens(address));
+            let is_refused = rule.is_some() && !may;
+            match opened_by {
+                _ if kind == Kind::Public || is_refused => {}
+                Some(rule) => return judged(granted, "rule", Some(rule)),
+                None => return judged(Fate::NoSuchName, kind.code(), None),
             }
         }
         let reason = if rule.is_some() { "rule" } else { "default" };

@@ -115,6 +115,26 @@ fn under_allow_everything_is_asked_for_but_what_is_refused_or_near() {
 }
 
 #[test]
+fn a_reverse_name_of_an_open_address_is_told_with_the_rule_that_opened_it() {
+    let name = "1.0.0.10.in-addr.arpa";
+    let of = |rules: &[&str]| {
+        let table = table("deny", rules);
+        let judged = asked(name, RecordType::PTR).judge(&table);
+        let rule = judged.rule.map(|rule| rule.index);
+        (judged.fate, judged.reason, rule)
+    };
+    let opened = (Fate::Outside, "rule", Some(1));
+    assert_eq!(of(&["allow a.com", "allow 10.0.0.0/8"]), opened);
+    // What a rule refuses is refused, whatever opens the address.
+    let refused = (Fate::NoSuchName, "rule", Some(1));
+    let by_name = format!("deny {name}");
+    assert_eq!(of(&["allow 10.0.0.0/8", &by_name]), refused);
+    assert_eq!(of(&["allow 10.0.0.0/8", "deny *.arpa"]), refused);
+    let closed = (Fate::NoSuchName, "address_private", None);
+    assert_eq!(of(&["deny 10.0.0.1", "allow 10.0.0.0/8"]), closed);
+}
+
+#[test]
 fn what_goes_outside_carries_nothing_but_name_and_type() {
     let mut message = question("SeCrEt.a.com", RecordType::A);
     let mut edns = Edns::new();

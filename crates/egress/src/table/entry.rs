@@ -60,4 +60,9 @@ impl Entry {
     pub(super) fn all_denied(&self) -> Option<Place> {
         self.all_denied
     }
+
+    /// The same where a question refuses, too.
+    pub(super) fn all_restricted(&self) -> Option<Place> {
+        self.restricting.all_covered()
+    }
 }

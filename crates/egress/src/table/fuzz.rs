@@ -63,8 +63,19 @@ fuzz! {
             let first = naive::by_address(&rules, address, port);
             first.is_some_and(|(at, speaks)| speaks && rules[at].action != Action::Deny)
         };
-        if nature(address).kind != Kind::Public && PORTS.into_iter().any(opens) {
-            assert!(table.opens(address));
+        if nature(address).kind == Kind::Public {
+            return;
+        }
+        let found = table.opens(address);
+        if PORTS.into_iter().any(opens) {
+            assert!(found.is_some());
+        }
+        if let Some(rule) = found {
+            let speaks = naive::is_about_address(&rule.target, address) == Some(true);
+            assert!(speaks && rule.action != Action::Deny, "{rule:?}");
+        }
+        if rules.iter().all(|rule| rule.target.ports.is_none()) {
+            assert_eq!(found.is_some(), opens(1), "{found:?}");
         }
     }
 }

@@ -64,6 +64,34 @@ fn the_first_of_several_ports_decides() {
     decides(&table, "a.com", 1024, Some((Layer::Policy, 2)));
 }
 
+#[test]
+fn an_address_opens_by_the_first_rule_about_it() {
+    let opens = |deny: &[&str], own: &[&str], address: &str| {
+        let table = table(deny, &[], own);
+        let rule = table.opens(address.parse().unwrap());
+        rule.map(|it| (it.layer, it.index))
+    };
+    let range = Some((Layer::Policy, 1));
+    for (deny, own, expected) in [
+        (&[][..], &["deny 10.0.0.2", "allow 10.0.0.0/8"][..], range),
+        (&[], &["deny 10.0.0.1", "allow 10.0.0.0/8"], None),
+        (&[], &["deny *", "allow 10.0.0.0/8"], None),
+        (&[], &["ask *", "allow 10.0.0.0/8"], None),
+        (&[], &["ask *:80", "ask 10.0.0.0/8"], range),
+        (&[], &["deny 0.0.0.0/0", "allow 10.0.0.0/8"], None),
+        (&[], &["deny 10.0.0.1:80", "allow 10.0.0.0/8"], range),
+        (
+            &[],
+            &["allow *", "allow 10.0.0.0/8", "deny 10.0.0.1"],
+            range,
+        ),
+        (&["10.0.0.1"], &["allow a.com", "allow 10.0.0.0/8"], None),
+        (&[], &["allow *", "allow 0.0.0.0/0"], None),
+    ] {
+        assert_eq!(opens(deny, own, "10.0.0.1"), expected, "{deny:?} {own:?}");
+    }
+}
+
 fn borrowed(texts: &[String]) -> Vec<&str> {
     texts.iter().map(String::as_str).collect()
 }
@@ -95,13 +123,22 @@ fn a_decision_among_many_rules_is_measured() {
         name: Some(Host::Name(name)),
         has_ech: false,
     };
-    for said in [named, Said::Opaque, Said::Hidden] {
+    let allowed = (Action::Allow, Layer::Policy, 3996);
+    let refused = (Action::Deny, Layer::AlwaysDeny, 0);
+    for (said, expected) in [
+        (named, allowed),
+        (Said::Opaque, allowed),
+        (Said::Hidden, refused),
+    ] {
         let call = Call {
             address: "2606:4700:ffff::1".parse().unwrap(),
             port: 443,
             pins: &pins,
             said: &said,
         };
+        let verdict = decide(&table, &call);
+        let rule = verdict.rule.unwrap();
+        assert_eq!((verdict.action, rule.layer, rule.index), expected);
         let began = std::time::Instant::now();
         for _ in 0..ROUNDS {
             std::hint::black_box(decide(&table, std::hint::black_box(&call)));

@@ -1,9 +1,10 @@
 //! Pure. The table of the module above, as code.
 
+use core::cmp::Reverse;
 use core::net::IpAddr;
 
 use super::{Call, Reason, Said, Verdict};
-use crate::address::{Kind, faces, nature, plain};
+use crate::address::{Kind, carried_in, nature, plain};
 use crate::host::Host;
 use crate::name::Name;
 use crate::policy::Action;
@@ -24,50 +25,49 @@ struct Fit {
 /// Decides on a connection.
 #[must_use]
 pub fn decide<'t>(table: &'t Table, call: &Call<'_>) -> Verdict<'t> {
+    let own = plain(call.address);
     if let Some(Host::Address(said)) = call.said.host()
-        && plain(*said) != plain(call.address)
+        && plain(*said) != own
     {
-        return Verdict {
-            action: Action::Deny,
-            reason: Reason::OtherAddress,
-            rule: None,
-        };
+        return verdict(call, (Action::Deny, Reason::OtherAddress), None);
     }
-    let by_name = name_rule(table, call);
-    let mut strictest: Option<Verdict<'t>> = None;
-    for face in faces(call.address) {
-        let verdict = judge(table, call, face, by_name.as_ref());
-        if strictest.is_none_or(|it| it.action < verdict.action) {
-            strictest = Some(verdict);
+    let by_name = name_rules(table, call);
+    let first = judge(table, call, own, &by_name);
+    carried_in(own).fold(first, |strictest, inner| {
+        let next = judge(table, call, inner, &by_name);
+        if strictest.action < next.action {
+            next
+        } else {
+            strictest
         }
-    }
-    strictest.unwrap_or_else(|| by_default(table, call))
+    })
 }
 
-/// Decides by one of the addresses that the connection goes to.
-fn judge<'t>(
-    table: &'t Table,
-    call: &Call<'_>,
-    face: IpAddr,
-    by_name: Option<&Fit>,
-) -> Verdict<'t> {
+/// Decides by one of the addresses that the connection goes to: each rule about a name that fits
+/// against the one about the address, the first of both, and of what that makes the strictest.
+fn judge<'t>(table: &'t Table, call: &Call<'_>, face: IpAddr, by_name: &[Fit]) -> Verdict<'t> {
     let by_address = table.by_address(face, call.port);
-    let (fit, place) = match (by_name, by_address) {
-        (Some(fit), by_address) if by_address.is_none_or(|(place, _)| fit.place < place) => {
-            ((fit.action, fit.reason), fit.place)
-        }
-        (_, Some((place, speaks))) => {
-            let met = speaks
-                .then_some(())
-                .ok_or(Reason::Address(nature(face).kind));
-            (outcome(table, place, met), place)
-        }
-        _ => return by_default(table, call),
-    };
+    let by_address = by_address.map(|(place, speaks)| {
+        let unmet = Reason::Address(nature(face).kind);
+        fit(table, place, speaks.then_some(()).ok_or(unmet))
+    });
+    let firsts = by_name.iter().map(|own| match &by_address {
+        Some(other) if other.place <= own.place => other,
+        _ => own,
+    });
+    let strictest = firsts.max_by_key(|fit| (fit.action, Reverse(fit.place)));
+    match strictest.or(by_address.as_ref()) {
+        Some(fit) => verdict(call, (fit.action, fit.reason), table.rule(fit.place)),
+        None => verdict(call, by_default(table, call), None),
+    }
+}
+
+fn verdict<'t>(call: &Call<'_>, why: (Action, Reason), rule: Option<&'t Rule>) -> Verdict<'t> {
     Verdict {
-        action: fit.0,
-        reason: fit.1,
-        rule: table.rule(place),
+        action: why.0,
+        reason: why.1,
+        rule,
+        is_provisional: matches!(call.said, Said::Nothing),
     }
 }
 
@@ -81,18 +81,13 @@ fn outcome(table: &Table, place: Place, met: Result<(), Reason>) -> (Action, Rea
 }
 
 /// What becomes of a connection that no rule fits.
-fn by_default<'t>(table: &'t Table, call: &Call<'_>) -> Verdict<'t> {
+fn by_default(table: &Table, call: &Call<'_>) -> (Action, Reason) {
     let kind = nature(call.address).kind;
-    let (action, reason) = match table.default_action() {
+    match table.default_action() {
         _ if kind != Kind::Public => (Action::Deny, Reason::Address(kind)),
         Action::Deny => (Action::Deny, missed(table, call)),
         _ if call.port == DNS_OVER_TLS => (Action::Deny, Reason::DnsOverTls),
         action => (action, Reason::Default),
-    };
-    Verdict {
-        action,
-        reason,
-        rule: None,
     }
 }
 
@@ -119,15 +114,16 @@ fn missed(table: &Table, call: &Call<'_>) -> Reason {
     }
 }
 
-/// The rule about names that fits.
-fn name_rule(table: &Table, call: &Call<'_>) -> Option<Fit> {
+/// The rules about names that fit: one for a name that is said, one for each that the address
+/// stands for where none is.
+fn name_rules(table: &Table, call: &Call<'_>) -> Vec<Fit> {
     let kind = nature(call.address).kind;
     let is_public = match kind {
         Kind::Public => Ok(()),
         _ => Err(Reason::Address(kind)),
     };
     if call.said.is_hidden() {
-        return hidden_rule(table, call);
+        return hidden_rule(table, call).into_iter().collect();
     }
     match (call.said, call.said.host()) {
         (_, Some(Host::Name(name))) => {
@@ -138,8 +134,9 @@ fn name_rule(table: &Table, call: &Call<'_>) -> Option<Fit> {
             } else {
                 Lens::Restricting
             };
-            let place = table.by_name(name, call.port, lens)?;
-            Some(fit(table, place, met))
+            let place = table.by_name(name, call.port, lens);
+            let own = place.map(|place| fit(table, place, met));
+            own.into_iter().collect()
         }
         (Said::Opaque | Said::Nothing, _) => {
             let lens = if is_public.is_ok() {
@@ -147,12 +144,12 @@ fn name_rule(table: &Table, call: &Call<'_>) -> Option<Fit> {
             } else {
                 Lens::Restricting
             };
-            strictest_pin(table, call, lens, |rule| {
+            pin_rules(table, call, lens, |rule| {
                 let names_port = rule.target.ports.is_some();
                 is_public.and(names_port.then_some(()).ok_or(Reason::PortNotNamed))
             })
         }
-        _ => strictest_pin(table, call, Lens::Restricting, |_| Err(Reason::NameMissing)),
+        _ => pin_rules(table, call, Lens::Restricting, |_| Err(Reason::NameMissing)),
     }
 }
 
@@ -174,20 +171,17 @@ fn hidden_rule(table: &Table, call: &Call<'_>) -> Option<Fit> {
     })
 }
 
-/// The strictest of the rules about the names that the address stands for.
-fn strictest_pin(
+/// The rule about each name that the address stands for, where there is one.
+fn pin_rules(
     table: &Table,
     call: &Call<'_>,
     lens: Lens,
     met: impl Fn(&Rule) -> Result<(), Reason>,
-) -> Option<Fit> {
+) -> Vec<Fit> {
     let places = call.pins.iter();
     let places = places.filter_map(|name| table.by_name(name, call.port, lens));
     let fits = places.filter_map(|place| Some(fit(table, place, met(table.rule(place)?))));
-    fits.reduce(|a, b| {
-        let is_stricter = (b.action, a.place) > (a.action, b.place);
-        if is_stricter { b } else { a }
-    })
+    fits.collect()
 }
 
 fn fit(table: &Table, place: Place, met: Result<(), Reason>) -> Fit {

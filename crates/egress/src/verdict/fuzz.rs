@@ -1,11 +1,27 @@
 use barchan_testkit::fuzz;
 use proptest::collection::vec;
 use proptest::option;
+use proptest::sample::select;
 use proptest::strategy::{Just, Strategy, Union};
 
 use super::*;
-use crate::address::{faces, nature};
+use crate::address::{carried_in, nature, plain};
 use crate::naive;
+
+/// Targets that speak of one connection, by an address or by many names.
+const NEAR: &[&str] = &[
+    "a.com:22",
+    "*.a.com:22",
+    "b.org:22",
+    "*.com:22",
+    "a.com",
+    "1.2.3.4",
+];
+
+/// The addresses by which a connection is judged.
+fn faces(address: IpAddr) -> impl Iterator<Item = IpAddr> {
+    std::iter::once(plain(address)).chain(carried_in(address))
+}
 
 fn said() -> impl Strategy<Value = Said> {
     let host = || {
@@ -30,9 +46,8 @@ fn said() -> impl Strategy<Value = Said> {
     ])
 }
 
-/// What one rule does to a connection by the name that it says or stands for; `None` if it does
-/// not fit.
-fn name_fit(rules: &[Rule], call: &Call<'_>) -> Option<(usize, Action)> {
+/// What the first rule that fits does to a connection by each name that it says or stands for.
+fn name_fits(rules: &[Rule], call: &Call<'_>) -> Vec<(usize, Action)> {
     let is_public = nature(call.address).kind == Kind::Public;
     let fit = |name: &Name, is_sure: &dyn Fn(&Rule) -> bool| {
         rules.iter().enumerate().find_map(|(at, rule)| {
@@ -46,17 +61,9 @@ fn name_fit(rules: &[Rule], call: &Call<'_>) -> Option<(usize, Action)> {
             is_about.then_some((at, action))
         })
     };
-    let strictest = |fits: Vec<(usize, Action)>| {
-        let hardest = fits.iter().map(|it| it.1).max()?;
-        fits.into_iter().filter(|it| it.1 == hardest).min()
-    };
     let of_pins = |is_sure: &dyn Fn(&Rule) -> bool| {
-        strictest(
-            call.pins
-                .iter()
-                .filter_map(|name| fit(name, is_sure))
-                .collect(),
-        )
+        let pins = call.pins.iter();
+        pins.filter_map(|name| fit(name, is_sure)).collect()
     };
     match call.said {
         Said::Hidden | Said::Tls { has_ech: true, .. } => {
@@ -72,13 +79,14 @@ fn name_fit(rules: &[Rule], call: &Call<'_>) -> Option<(usize, Action)> {
                 Some(Host::Name(name)) => fit(name, &|_| false),
                 _ => None,
             };
-            hidden.into_iter().chain(shown).min()
+            hidden.into_iter().chain(shown).min().into_iter().collect()
         }
         Said::Opaque | Said::Nothing => of_pins(&|rule| is_public && rule.target.ports.is_some()),
         said => match said.host() {
             Some(Host::Name(name)) => {
                 let is_pinned = call.pins.iter().any(|pin| pin == name);
-                fit(name, &|_| is_public && is_pinned)
+                let own = fit(name, &|_| is_public && is_pinned);
+                own.into_iter().collect()
             }
             _ => of_pins(&|_| false),
         },
@@ -91,7 +99,7 @@ fn naive_verdict(rules: &[Rule], default: Action, call: &Call<'_>) -> (Action, O
     {
         return (Action::Deny, None);
     }
-    let by_name = name_fit(rules, call);
+    let by_name = name_fits(rules, call);
     let of_face = |face: IpAddr| {
         let by_address = naive::by_address(rules, face, call.port).map(|(at, speaks)| {
             (
@@ -103,11 +111,15 @@ fn naive_verdict(rules: &[Rule], default: Action, call: &Call<'_>) -> (Action, O
                 },
             )
         });
-        let fit = match (by_name, by_address) {
-            (Some(name), Some(address)) if name.0 < address.0 => Some(name),
-            (name, address) => address.or(name),
-        };
-        match fit {
+        // Each name for itself; without any the address alone.
+        let firsts = by_name.iter().map(|name| match by_address {
+            Some(address) if address.0 <= name.0 => address,
+            _ => *name,
+        });
+        let firsts: Vec<_> = firsts.collect();
+        let hardest = firsts.iter().map(|it| it.1).max();
+        let strictest = firsts.into_iter().filter(|it| Some(it.1) == hardest).min();
+        match strictest.or(by_address) {
             Some((at, action)) => (action, Some(at)),
             None if nature(call.address).kind != Kind::Public => (Action::Deny, None),
             None if call.port == 853 => (Action::Deny, None),
@@ -132,7 +144,28 @@ fuzz! {
         assert_eq!((verdict.action, at), expected, "{verdict:?}");
         let is_plain = matches!(verdict.reason, Reason::Rule | Reason::Default);
         assert!(verdict.action == Action::Deny || is_plain);
-        assert_eq!(verdict.rule.is_none(), at.is_none());
+        assert_eq!(verdict.is_provisional, said == Said::Nothing);
+    }
+
+    fn one_more_name_makes_nothing_milder(
+        what in naive::said_about(|| select(NEAR).prop_map(str::to_owned)),
+        names in vec(naive::name(), 2..5), said in said(),
+    ) {
+        let (rules, table) = naive::both(&what);
+        let address = "1.2.3.4".parse().unwrap();
+        let (_, pins) = names.split_last().unwrap();
+        let call = Call { address, port: 22, pins, said: &said };
+        let of_call = decide(&table, &call);
+        let at = of_call.rule.and_then(|own| rules.iter().position(|it| it == own));
+        assert_eq!((of_call.action, at), naive_verdict(&rules, what.1.default, &call));
+        // The first name that a rule fits may open something, and so may a name that is said once
+        // it is pinned.
+        let is_named = matches!(said.host(), Some(Host::Name(_)));
+        if is_named || name_fits(&rules, &call).is_empty() {
+            return;
+        }
+        let after = decide(&table, &Call { pins: &names, ..call });
+        assert!(after.action >= of_call.action, "{after:?} after {of_call:?}");
     }
 
     fn nothing_but_a_range_opens_what_is_not_of_the_internet(

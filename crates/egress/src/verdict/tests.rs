@@ -1,6 +1,7 @@
 use barchan_wire::lifecycle::{NetworkPolicy, NetworkRule};
 
 use super::*;
+use crate::hello::Hello;
 use crate::policy::Policy;
 use crate::rules::Overlay;
 use crate::table::Table;
@@ -82,6 +83,8 @@ fn check(rows: &[Row]) {
         // Rules are told also where they refuse for want of something.
         assert!(verdict.reason != Reason::Rule || verdict.rule.is_some());
         assert!(verdict.reason != Reason::Default || verdict.rule.is_none());
+        // What is decided on silence holds until the silence ends, refusals included.
+        assert_eq!(verdict.is_provisional, *words == "nothing", "{what}");
     }
 }
 
@@ -144,6 +147,8 @@ fn d1_metadata_opens_by_its_own_address_alone() {
             "::ffff:169.254.169.254 80", "", "opaque", "deny address_metadata"),
         ("D1 as NAT64", "allow",
             "64:ff9b::169.254.169.254 80", "", "opaque", "deny address_metadata"),
+        ("D1 as NAT64 of one's own", "allow; allow 64:ff9b:1::/48",
+            "64:ff9b:1::169.254.169.254 80", "", "opaque", "deny address_metadata"),
         ("D1 when wanted", "deny; allow 169.254.169.254",
             "169.254.169.254 80", "", "opaque", "allow rule"),
         ("D1 when wanted and refused", "allow; deny.always 169.254.169.254; allow 169.254.169.254",
@@ -243,11 +248,39 @@ fn d5_a_borrowed_name_opens_nothing() {
             "6.6.6.6 443", "", "tls evil.com", "deny name_not_pinned"),
         ("D5 refused among its names", "deny; allow a.com:22; deny b.com",
             "1.2.3.4 22", "a.com b.com", "opaque", "deny rule"),
+        ("D5 asked about", "allow; ask b.com:22; allow 1.2.3.4; deny a.com:22",
+            "1.2.3.4 22", "b.com", "opaque", "ask rule"),
+        ("D5 asked about, with one more name", "allow; ask b.com:22; allow 1.2.3.4; deny a.com:22",
+            "1.2.3.4 22", "a.com b.com", "opaque", "ask rule"),
+        ("D5 a name refused behind the address", "allow; allow 1.2.3.4; deny a.com:22",
+            "1.2.3.4 22", "a.com", "opaque", "allow rule"),
     ]);
     let host = |text: &str| Some(Host::parse(text.as_bytes()).unwrap());
     assert!(is_same_end(host("a.com").as_ref(), host("A.com.").as_ref()));
     assert!(!is_same_end(host("a.com").as_ref(), host("evil.com").as_ref()));
     assert!(!is_same_end(host("a.com").as_ref(), None) && !is_same_end(None, None));
+}
+
+#[test]
+fn what_a_connection_says_after_silence_is_decided_anew() {
+    let table = table("deny; allow a.com:443");
+    let pins = [Name::parse("a.com").unwrap()];
+    let of = |said: &Said| {
+        let call = Call {
+            address: "1.2.3.4".parse().unwrap(),
+            port: 443,
+            pins: &pins,
+            said,
+        };
+        let verdict = decide(&table, &call);
+        (verdict.action, verdict.is_provisional)
+    };
+    let mut hello = Hello::default();
+    let silence = Said::from(hello.finish(b"").unwrap());
+    assert_eq!(of(&silence), (Action::Allow, true));
+    let head = b"GET / HTTP/1.1\r\nHost: evil.com\r\n\r\n";
+    let request = Said::from(hello.look(head).unwrap().unwrap());
+    assert_eq!(of(&request), (Action::Deny, false));
 }
 
 #[test]
@@ -294,6 +327,8 @@ fn d8_other_ways_take_a_rule() {
             "64:ff9b::101:101 443", "", "opaque", "deny default"),
         ("D8 refused as IPv4", "allow; deny 1.1.1.1",
             "64:ff9b::101:101 443", "", "opaque", "deny rule"),
+        ("D8 refused as IPv4, by NAT64 of one's own", "allow; allow 64:ff9b:1::/48; deny 1.1.1.1",
+            "64:ff9b:1::101:101 443", "", "opaque", "deny rule"),
         ("D8 refused as IPv6", "allow; deny ::/0",
             "2002:808:808::1 443", "", "opaque", "deny rule"),
         ("D8 not IPv4", "allow; deny ::/0", "::ffff:8.8.8.8 443", "", "opaque", "allow default"),

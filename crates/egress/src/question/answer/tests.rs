@@ -128,6 +128,8 @@ fn an_answer_to_something_else_is_none() {
     assert_eq!(with(&|it| it.queries.clear()), other);
     let failed = with(&|it| it.metadata.response_code = ResponseCode::Refused);
     assert_eq!(failed, Err(AnswerError::Code(5)));
+    let cut = with(&|it| it.metadata.truncation = true);
+    assert_eq!(cut, Err(AnswerError::Truncated));
     let none = with(&|it| it.answers.clear());
     assert_eq!(none, Ok((Vec::new(), 0, 0)));
 }
