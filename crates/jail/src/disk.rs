@@ -7,6 +7,7 @@
 //! are in its cache when it is mounted: nobody waits for the host's disk.
 
 mod ext4;
+mod inodes;
 mod lasting;
 mod layers;
 mod loop_device;
@@ -24,6 +25,7 @@ use rustix::fs::{AtFlags, Mode};
 
 use crate::faults::at;
 
+pub use inodes::{begin_elsewhere, has_changed};
 pub use lasting::{make_lasting, mount_lasting};
 pub use layers::{FOLDER, Usage, add_upper, clear_number, has_room, unfinished, upper, work};
 pub use size::{BYTES_MAX, check_size, try_size};

@@ -9,6 +9,7 @@ mod create;
 mod deliveries;
 mod gpus;
 mod host;
+mod inodes;
 mod layers;
 mod options;
 mod sealed;
@@ -215,6 +216,7 @@ impl Launcher {
     fn serve(&mut self) -> io::Result<()> {
         let mut busy_ms = now_ms();
         let mut looked_ms = busy_ms;
+        let mut moved_ms = busy_ms;
         while !self.leaving {
             let quiet = self.hear_events()?;
             let now_ms = now_ms();
@@ -230,6 +232,10 @@ impl Launcher {
                 self.watch_snapshots();
                 self.watch_comparing();
                 self.remove_stale_groups();
+            }
+            if now_ms - moved_ms >= inodes::LOOK_MS {
+                moved_ms = now_ms;
+                self.move_inodes();
             }
             self.leaving |= now_ms - busy_ms >= IDLE_MS;
         }

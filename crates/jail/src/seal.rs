@@ -11,6 +11,7 @@ mod mount_table;
 mod movers;
 mod swap;
 
+use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
@@ -21,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::capture::{self, Copying, Ids, Process, Stand, Told};
 use crate::disk::{self, Usage};
-use crate::faults::at;
+use crate::faults::{self, at};
 use crate::sys;
 
 pub use holders::{Holder, Holding};
@@ -106,18 +107,29 @@ pub struct Sealed {
 /// # Errors
 /// When no process can be made.
 pub fn start(order: &Order, given: &Given<'_>) -> io::Result<Process> {
+    let old = Cell::new(None);
     let body = |channel: &OwnedFd| {
         confine(given, channel)?;
         match order.is_begun {
             true => finish(order, given, channel),
-            false => seal(order, given, channel),
+            false => seal(order, given, channel, &old),
         }
     };
-    Process::split(body, |_| {})
+    Process::split(body, |channel, _| {
+        if let Some(Err(error)) = old.take().as_ref().map(swap::close) {
+            let words = format!("close the old root: {}", faults::told(&error));
+            let _ = capture::tell(channel, &Told::Failed(words));
+        }
+    })
 }
 
-/// Seals it.
-fn seal(order: &Order, given: &Given<'_>, channel: &OwnedFd) -> io::Result<Told> {
+/// Seals it. What was exchanged comes to `old`, to be closed when that has been told.
+fn seal(
+    order: &Order,
+    given: &Given<'_>,
+    channel: &OwnedFd,
+    old: &Cell<Option<OwnedFd>>,
+) -> io::Result<Told> {
     let (disk, folder) = open_disk(order)?;
     let init = Init::open(order.init)?;
     disk::clear_number(&folder, order.next).map_err(at("make room for a layer"))?;
@@ -139,15 +151,24 @@ fn seal(order: &Order, given: &Given<'_>, channel: &OwnedFd) -> io::Result<Told>
             }
         };
     }
-    // If it cannot be done now, it takes its time when the sandbox stands still.
-    let _ = swap::forget_names(&init);
+    let is_alone = swap::is_alone(order, &init)?;
+    if !is_alone {
+        // If it cannot be done now, it takes its time when the sandbox stands still.
+        let _ = swap::forget_names(&init);
+    }
     let stand = Stand::order(channel, Some(given.events))?;
     let Users { held, movers } = look()?;
     let ready = held.is_empty().then(|| Movers::prepare(&movers));
     if let Some(Ok(movers)) = ready {
         add_upper(order, &folder).map_err(at("make a layer"))?;
         let begun = || capture::tell(channel, &Told::Exchanging);
-        if swap::swap(order, given, &init, &disk, begun)? == swap::Swapped::Done {
+        let place = swap::Place {
+            init: &init,
+            disk: &disk,
+            is_alone,
+        };
+        if let Some(root) = swap::swap(order, given, &place, begun)? {
+            old.set(Some(root));
             Movers::announce();
             let still_us = stand.over(channel)?;
             movers.move_all();

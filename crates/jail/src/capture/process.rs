@@ -90,7 +90,7 @@ impl Process {
         let body = |channel: &OwnedFd| {
             confine(work, channel, given).and_then(|()| work_on(work, given, channel))
         };
-        Self::split(body, |last| {
+        Self::split(body, |_, last| {
             let _ = report(last, given);
         })
     }
@@ -102,7 +102,7 @@ impl Process {
     /// When no process can be made.
     pub(crate) fn split(
         body: impl FnOnce(&OwnedFd) -> io::Result<Told>,
-        afterwards: impl FnOnce(&Told),
+        afterwards: impl FnOnce(&OwnedFd, &Told),
     ) -> io::Result<Self> {
         let (ours, theirs) = frames::pair()?;
         match sys::clone_process(0, None)? {
@@ -110,7 +110,7 @@ impl Process {
                 drop(ours);
                 let last = body(&theirs).unwrap_or_else(|error| Told::Failed(told(&error)));
                 let _ = tell(&theirs, &last);
-                afterwards(&last);
+                afterwards(&theirs, &last);
                 sys::exit_now(0)
             }
             Cloned::Parent { pidfd, .. } => Ok(Self {

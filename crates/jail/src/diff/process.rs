@@ -78,7 +78,7 @@ pub fn start(order: &Order, given: &Given<'_>) -> io::Result<Process> {
         lower(launcher)?;
         tell(order, &views, given.connection).map(Told::Transferred)
     };
-    Process::split(body, |last| {
+    Process::split(body, |_, last| {
         let failed = match last {
             Told::Transferred(outcome) => outcome.clone(),
             Told::Failed(words) => Outcome::Failed(words.clone()),

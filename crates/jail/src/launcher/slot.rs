@@ -32,6 +32,8 @@ pub(super) struct Slot {
     pub(super) disk_file: Option<OwnedFd>,
     /// The disk's block device, and what it held when it was empty.
     pub(super) device: Option<(PathBuf, Usage)>,
+    /// How many files more the disk could hold when it was last told where to begin.
+    pub(super) free_inodes: Option<u64>,
     /// A disk of this size is being made.
     pub(super) ordered_bytes: Option<u64>,
     pub(super) stage: Stage,
@@ -112,6 +114,7 @@ impl Slot {
             disk: None,
             disk_file: None,
             device: None,
+            free_inodes: None,
             layers: Vec::new(),
             ordered_bytes: None,
             stage: Stage::Spare,

@@ -208,6 +208,7 @@ impl Launcher {
                 }
                 Ok(Some(last)) => {
                     worker.ended = Some(last);
+                    self.hear_last(number);
                     continue;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
@@ -217,6 +218,32 @@ impl Launcher {
                 }
             };
             self.order_stillness(number, is_still);
+        }
+    }
+
+    /// A layer is sealed with that word: nobody waits until its process has put everything away.
+    fn hear_last(&mut self, number: u32) {
+        let Some(worker) = self.snapshots.at_work.get_mut(&number) else {
+            return;
+        };
+        match (&worker.task, &worker.ended) {
+            (Task::Seal(sealing), Some(Told::Sealed(_))) => {
+                let settling = Task::Settle(sealing.asked.sandbox.clone());
+                let sealed = std::mem::replace(&mut worker.task, settling);
+                let last = worker.ended.take();
+                if let Task::Seal(sealing) = sealed {
+                    self.sealing_ended(*sealing, last);
+                }
+            }
+            (Task::Settle(sandbox), Some(Told::Failed(words))) => {
+                let (sandbox, words) = (sandbox.clone(), words.clone());
+                self.note_failure(&format!("a sealed layer may still be written to: {words}"));
+                // Better no sandbox than a layer that is not what it was.
+                if let Ok(slot) = self.process_of(&sandbox) {
+                    slot.kill();
+                }
+            }
+            _ => {}
         }
     }
 
@@ -236,7 +263,7 @@ impl Launcher {
                 return self.sweep_layers();
             }
             Task::Remove => return self.removal_ended(worker.ended),
-            Task::Pack => return,
+            Task::Pack | Task::Settle(_) => return,
             Task::Compare(comparing) => {
                 return self.comparing_ended(comparing, worker.ended.as_ref());
             }

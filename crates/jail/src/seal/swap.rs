@@ -21,36 +21,58 @@ use crate::enter::root::{self, Writable};
 use crate::faults::at;
 use crate::{disk, mounts, privileges, sys};
 
-/// How it went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Swapped {
-    /// The new root is in place.
-    Done,
-    /// Somebody writes to the old one; all is as it was.
-    Busy,
+/// Where a root is exchanged.
+#[derive(Debug)]
+pub(super) struct Place<'a> {
+    pub(super) init: &'a Init,
+    /// A mount of the sandbox's disk.
+    pub(super) disk: &'a OwnedFd,
+    /// See [`is_alone`].
+    pub(super) is_alone: bool,
 }
 
-/// Exchanges the root. `disk` is a mount of the sandbox's disk; `begun` is called before anything
-/// changes: from then on this must be brought to its end, by [`finish`] if need be.
+/// Exchanges the root, and gives back the old one; `None` when somebody writes to it, and all is as
+/// it was. `begun` is called before anything changes: from then on this must be brought to its end,
+/// by [`finish`] if need be.
 pub(super) fn swap(
     order: &Order,
     given: &Given<'_>,
-    init: &Init,
-    disk: &OwnedFd,
+    place: &Place<'_>,
     begun: impl FnOnce() -> io::Result<()>,
-) -> io::Result<Swapped> {
+) -> io::Result<Option<OwnedFd>> {
+    let (init, disk) = (place.init, place.disk);
     let old = init.open_root()?;
     enter(given).map_err(at("enter the sandbox"))?;
     let new = assemble(order, given, disk).map_err(at("make another root"))?;
     enter_mounts(given.mounts).map_err(at("enter the sandbox's mounts"))?;
     begun()?;
-    match set_read_only(&old, true) {
-        Err(error) if error.raw_os_error() == Some(libc::EBUSY) => return Ok(Swapped::Busy),
+    let ended = match place.is_alone {
+        true => sys::set_mount_read_only(old.as_fd(), true),
+        false => set_read_only(&old, true),
+    };
+    match ended {
+        Err(error) if error.raw_os_error() == Some(libc::EBUSY) => return Ok(None),
         done => done.map_err(at("end the writing to the old root"))?,
     }
     mounts::attach(new.as_fd(), old.as_fd()).map_err(|errno| at("attach it")(errno.into()))?;
     take_over(init, &old, &new)?;
-    Ok(Swapped::Done)
+    Ok(Some(old))
+}
+
+/// Whether nobody comes to the files of the root but by the one mount that all processes have as
+/// their root. Then it is enough to make that mount read-only, which costs nothing, and the file
+/// system can wait until the sandbox goes on: see [`close`].
+pub(super) fn is_alone(order: &Order, init: &Init) -> io::Result<bool> {
+    let upper = own(order.upper);
+    let mounts = init.mounts()?;
+    let found = mounts.iter().filter(|it| it.upper.as_ref() == Some(&upper));
+    Ok(found.count() == 1)
+}
+
+/// Makes an old root's file system read-only, which is behind all mounts that there may ever have
+/// been of it. That takes time for each name of it that the kernel knows.
+pub(super) fn close(old: &OwnedFd) -> io::Result<()> {
+    set_read_only(old, true)
 }
 
 /// Brings to its end what another process began; whether there was anything.

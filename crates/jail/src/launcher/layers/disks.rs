@@ -161,7 +161,7 @@ impl Disks {
         }
     }
 
-    pub(super) fn device(&self, layer: &Layer) -> io::Result<&Path> {
+    pub(in super::super) fn device(&self, layer: &Layer) -> io::Result<&Path> {
         let disk = self.all.get(&layer.disk).ok_or(io::ErrorKind::NotFound)?;
         Ok(&disk.device)
     }

@@ -8,6 +8,7 @@ use super::{Layer, image_trees, no_sandbox, not_sealed};
 use crate::capture::{Copying, Ids, Process, Told};
 use crate::launcher::Launcher;
 use crate::launcher::create::Caller;
+use crate::launcher::inodes;
 use crate::launcher::slot::{Slot, Stage};
 use crate::launcher::snapshots::{COPIES_MAX, Task};
 use crate::proto::{Answer, Failure, FailureKind, SealOrder, SealedLayer};
@@ -62,8 +63,10 @@ impl Launcher {
     ) -> io::Result<()> {
         let upper = self.disks.upper_of(number, slot)?;
         let base = slot.blank.base;
+        let device = self.disks.device(&upper)?.to_owned();
+        inodes::begin_elsewhere(slot, &device);
         let order = Order {
-            device: self.disks.device(&upper)?.to_owned(),
+            device,
             upper: upper.number,
             next: self.disks.reserve(&upper)?,
             base,

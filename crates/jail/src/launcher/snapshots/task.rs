@@ -35,6 +35,8 @@ pub(in super::super) enum Task {
     Remove,
     /// Seal a layer.
     Seal(Box<Sealing>),
+    /// End what it began with the files of this sandbox, which has its layer already.
+    Settle(String),
     /// Merge layers into one.
     Flatten(Box<Flattening>),
     /// Remove layers of these numbers.
