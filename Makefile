@@ -14,7 +14,7 @@ HOST_ENV := $(shell echo '$(HOST)' | tr 'a-z-' 'A-Z_')
 TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/barchan/tools
 export PATH := $(PATH):$(TOOLS)/bin
 
-# The two guests are built for where they run; the program carries them inside.
+# The guests are built for where they run; the program carries them inside.
 export BARCHAN_GUESTS_DIR := $(CURDIR)/target/$(HOST)/guest
 PYTHON ?= python3
 VENV := $(CURDIR)/.venv
@@ -27,13 +27,17 @@ say = @printf '\n\033[1m== %s\033[0m\n' "$(1)"
 
 .PHONY: guests
 guests: ## static programs that go inside a sandbox
-	$(call say,guests: barchan-execd and barchan-jail for $(HOST))
+	$(call say,guests: barchan-execd and barchan-jail and barchan-egress for $(HOST))
 	CARGO_TARGET_$(HOST_ENV)_RUSTFLAGS="-C target-feature=+crt-static" \
 		cargo build --locked --profile guest --target $(HOST) -p barchan-jail
 # At a fixed place, unlike the launcher: relocating it costs 128 KiB and 31 page faults a sandbox,
 # and whoever takes it over has what root of the sandbox has anyway.
 	CARGO_TARGET_$(HOST_ENV)_RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static" \
 		cargo build --locked --profile guest --target $(HOST) -p barchan-execd
+# It serves all sandboxes, so a panic must not end it, and its speed is theirs.
+	CARGO_TARGET_$(HOST_ENV)_RUSTFLAGS="-C target-feature=+crt-static" \
+		cargo build --locked --profile egress --target $(HOST) -p barchan-egress
+	install target/$(HOST)/egress/barchan-egress $(BARCHAN_GUESTS_DIR)/barchan-egress
 
 .PHONY: build
 build: guests ## the one program, with the guests inside: target/release/barchan

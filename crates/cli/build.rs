@@ -1,11 +1,11 @@
-//! Puts the two guests into the program when `BARCHAN_GUESTS_DIR` says where they lie, as
+//! Puts the three guests into the program when `BARCHAN_GUESTS_DIR` says where they lie, as
 //! `make build` does. Without it the program looks for them when it runs.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-const GUESTS: [&str; 2] = ["barchan-execd", "barchan-jail"];
+const GUESTS: [&str; 3] = ["barchan-egress", "barchan-execd", "barchan-jail"];
 
 fn main() -> Result<(), String> {
     println!("cargo::rerun-if-env-changed=BARCHAN_GUESTS_DIR");
@@ -18,7 +18,7 @@ fn main() -> Result<(), String> {
     fs::write(&file, code).map_err(|error| format!("cannot write {}: {error}", file.display()))
 }
 
-/// The expression that holds both files, and a digest by which a copy on disk is known again.
+/// The expression that holds the files, and a digest by which a copy on disk is known again.
 fn embed(folder: &Path) -> Result<String, String> {
     let mut hasher = DefaultHasher::new();
     let mut code = String::from("Some(Embedded { files: [");

@@ -9,9 +9,11 @@ use anyhow::{Context, Result, bail};
 
 use crate::config;
 
-/// The two programs on disk.
+/// The programs on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Guests {
+    /// What carries sandboxes' traffic, `barchan-egress`.
+    pub(crate) egress: PathBuf,
     /// The launcher, `barchan-jail`.
     pub(crate) jail: PathBuf,
     /// The daemon of a sandbox, `barchan-execd`.
@@ -20,7 +22,7 @@ pub(crate) struct Guests {
 
 /// The programs as bytes of this one.
 struct Embedded {
-    files: [(&'static str, &'static [u8]); 2],
+    files: [(&'static str, &'static [u8]); 3],
     digest: &'static str,
 }
 
@@ -43,16 +45,17 @@ pub(crate) fn find(state_dir: &Path) -> Result<Guests> {
     let folder = program.parent().unwrap_or(Path::new("/"));
     beneath(folder).context(
         "this program carries no guests; build it with `make build`, or name the folder that \
-         holds barchan-jail and barchan-execd in BARCHAN_GUESTS_DIR",
+         holds barchan-jail, barchan-execd and barchan-egress in BARCHAN_GUESTS_DIR",
     )
 }
 
 fn beneath(folder: &Path) -> Result<Guests> {
     let guests = Guests {
+        egress: folder.join("barchan-egress"),
         jail: folder.join("barchan-jail"),
         execd: folder.join("barchan-execd"),
     };
-    for path in [&guests.jail, &guests.execd] {
+    for path in [&guests.jail, &guests.execd, &guests.egress] {
         if !path.is_file() {
             bail!("{} is missing", path.display());
         }
@@ -92,7 +95,11 @@ mod tests {
         let home = tempfile::TempDir::new().unwrap();
         let folder = home.path().join("guests/abc");
         let embedded = || Embedded {
-            files: [("barchan-execd", b"e"), ("barchan-jail", b"j")],
+            files: [
+                ("barchan-egress", b"o"),
+                ("barchan-execd", b"e"),
+                ("barchan-jail", b"j"),
+            ],
             digest: "abc",
         };
         lay_out(&embedded(), &folder).unwrap();

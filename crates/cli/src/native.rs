@@ -34,6 +34,7 @@ pub(crate) async fn start(
         state,
         jail: guests.jail,
         execd: guests.execd,
+        egress: Some(guests.egress),
         disk_bytes: resources::bytes(disk)
             .with_context(|| format!("limits.default.disk: `{disk}` is no size"))?,
         aliases: aliases(settings)?,

@@ -21,6 +21,7 @@ use crate::cgroup::Group;
 use crate::enter::{self, Orders, Prepared, StepError};
 use crate::faults::at;
 use crate::ids::Map;
+use crate::redirect::{self, Doors};
 use crate::spec::Network;
 use crate::sys::{self, Cloned, Strings};
 use crate::{frames, guest, loopback};
@@ -53,8 +54,19 @@ pub const STAGING: &str = "mnt";
 pub const READY: &[u8] = b"ready";
 /// What it says with its writable layer, where the launcher does not have that itself.
 pub const LAYER: &[u8] = b"layer";
+/// What it says with its [`Doors`], connections first.
+pub const DOORS: &[u8] = b"doors";
 /// What the launcher says once the id maps are written.
 const MAPPED: &[u8] = b"mapped";
+
+/// What a blank's network is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Net {
+    /// Its own, or the host's.
+    pub network: Network,
+    /// Whether its own one has a way out.
+    pub has_way_out: bool,
+}
 
 /// Makes a blank, which keeps `devices`, a copy of the prepared /dev that nobody else uses, and
 /// becomes `program`, the daemon. It is not ready yet when this returns.
@@ -64,7 +76,7 @@ const MAPPED: &[u8] = b"mapped";
 pub fn make(
     group: Group,
     map: &Map,
-    network: Network,
+    net: Net,
     devices: &OwnedFd,
     program: &OwnedFd,
 ) -> io::Result<Blank> {
@@ -73,7 +85,7 @@ pub fn make(
         join: &join,
         devices,
         program,
-        network,
+        net,
     };
     match start(&group, map, &given) {
         Ok(Started {
@@ -110,7 +122,7 @@ fn start(group: &Group, map: &Map, given: &Given<'_>) -> io::Result<Started> {
     let birth_place = group.birth_place();
     let (ours, theirs) = frames::pair()?;
     let birth_place = birth_place.as_ref().map(AsFd::as_fd);
-    match sys::clone_process(namespaces(given.network), birth_place)? {
+    match sys::clone_process(namespaces(given.net.network), birth_place)? {
         Cloned::Child => {
             drop(ours);
             stand_by(&theirs, given)
@@ -146,7 +158,7 @@ fn end(pidfd: &OwnedFd, pid: Pid) {
 }
 
 fn namespaces(network: Network) -> u64 {
-    let own_network = if network == Network::None {
+    let own_network = if network == Network::Own {
         libc::CLONE_NEWNET
     } else {
         0
@@ -167,7 +179,7 @@ struct Given<'a> {
     devices: &'a OwnedFd,
     /// The in-sandbox daemon, sealed.
     program: &'a OwnedFd,
-    network: Network,
+    net: Net,
 }
 
 /// The blank's own life: stand, and go on as the daemon's program.
@@ -209,9 +221,14 @@ fn stand(control: &OwnedFd, given: &Given<'_>) -> Result<Prepared, StepError> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     rustix::mount::mount_change("/", private)
         .map_err(|errno| StepError::new("make mounts private", &errno.into()))?;
-    let own_network = given.network == Network::None;
+    let own_network = given.net.network == Network::Own;
     if own_network {
         loopback::bring_up().map_err(step("bring up loopback"))?;
+    }
+    if own_network && given.net.has_way_out {
+        let Doors { tcp, dns } = redirect::lay().map_err(step("lay the way out"))?;
+        let told = frames::send(control.as_fd(), DOORS, &[tcp.as_fd(), dns.as_fd()]);
+        told.map_err(step("hand over the way out"))?;
     }
     enter::prepare(staging.as_fd(), given.devices.as_fd(), own_network)
 }

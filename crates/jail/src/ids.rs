@@ -47,6 +47,21 @@ impl Map {
         }
     }
 
+    /// The map of the egress program: one id, that of no sandbox where there are enough.
+    #[must_use]
+    pub fn of_egress(mode: IdMode) -> Self {
+        let base = match mode {
+            IdMode::OwnRange => FIRST + SLOTS * RANGE,
+            IdMode::SharedRange => RANGE - 1,
+            IdMode::Single => 0,
+        };
+        Self {
+            base,
+            count: 1,
+            split: false,
+        }
+    }
+
     /// Writes the map of a process in a new user namespace.
     ///
     /// # Errors
@@ -255,5 +270,7 @@ mod tests {
         assert_eq!(one.base + one.count, two.base);
         let last = Map::of_slot(IdMode::OwnRange, SLOTS - 1);
         assert!(last.base.checked_add(last.count).is_some());
+        let egress = Map::of_egress(IdMode::OwnRange);
+        assert_eq!(last.base + last.count, egress.base);
     }
 }

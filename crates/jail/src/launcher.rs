@@ -7,6 +7,7 @@
 mod clients;
 mod create;
 mod deliveries;
+mod egress;
 mod gpus;
 mod host;
 mod inodes;
@@ -16,6 +17,7 @@ mod sealed;
 mod slot;
 mod snapshots;
 mod sockets;
+mod spares;
 mod state;
 mod verbs;
 mod volumes;
@@ -31,14 +33,14 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use crate::cgroup::{self, Group, Hierarchies};
 use crate::faults::at;
 use crate::host_paths::HostPaths;
-use crate::ids::{self, Map};
+use crate::ids;
 use crate::proto::{Hello, IdMode, VERSION};
-use crate::spec::Network;
 use crate::workshop::Workshop;
 use crate::{blank, disk, mounts, sys};
 
 use clients::Clients;
 use create::{Caller, Job};
+use egress::Egress;
 use host::limits_pids_per_namespace;
 pub(crate) use host::now_ms;
 use layers::Disks;
@@ -49,8 +51,6 @@ use sockets::Sockets;
 use state::StateDirectory;
 use volumes::Volumes;
 
-/// Spares that failed in a row before the launcher stops making more until one is asked for.
-const FAILURES_MAX: u32 = 3;
 /// How long nothing must happen before a missing spare is made: about what a create and the first
 /// command take, so that the making does not take the processor from them.
 const REFILL_QUIET_MS: i64 = 8;
@@ -67,6 +67,7 @@ mod token {
     pub(super) const COPIER: u64 = 5;
     pub(super) const COPIER_END: u64 = 6;
     pub(super) const WORD_TO_END: u64 = 7;
+    pub(super) const EGRESS_END: u64 = 8;
 
     pub(super) fn of(kind: u64, number: u32) -> u64 {
         kind << 32 | u64::from(number)
@@ -87,6 +88,8 @@ struct Launcher {
     program: OwnedFd,
     /// Where the daemons are reached.
     sockets: Sockets,
+    /// What carries sandboxes' traffic, or why nothing does.
+    egress: Result<Egress, String>,
     workshop: Workshop,
     /// Who waits for the workshop's answers, in order.
     tasks: VecDeque<WorkshopClient>,
@@ -136,7 +139,8 @@ pub fn run(options: &Options) -> io::Result<()> {
     sys::close_from(3);
     let word_to_end = sys::hear_word_to_end()?;
     host::raise_open_files()?;
-    let program = sealed::program(&options.execd).map_err(at("seal the daemon"))?;
+    let program =
+        sealed::program("barchan-execd", &options.execd).map_err(at("seal the daemon"))?;
     let state = StateDirectory::open(&options.state)?;
     let ids = ids::settle().map_err(at("settle how ids map"))?;
     check_disks(options, ids)?;
@@ -150,6 +154,8 @@ pub fn run(options: &Options) -> io::Result<()> {
     let clients = Clients::listen(state::SOCKET)?;
     watch(&epoll, clients.listener(), token::of(token::LISTENER, 0))?;
     watch(&epoll, &word_to_end, token::of(token::WORD_TO_END, 0))?;
+    let sockets = Sockets::new().map_err(at("make a folder of sockets"))?;
+    let egress = Egress::prepare(options.egress.as_deref(), ids, &sockets);
     let mut launcher = Launcher {
         options: options.clone(),
         state,
@@ -158,7 +164,8 @@ pub fn run(options: &Options) -> io::Result<()> {
         groups,
         devices,
         program,
-        sockets: Sockets::new().map_err(at("make a folder of sockets"))?,
+        sockets,
+        egress,
         workshop,
         tasks: VecDeque::new(),
         clients,
@@ -182,6 +189,7 @@ pub fn run(options: &Options) -> io::Result<()> {
     };
     launcher.sweep_volumes();
     launcher.sweep_snapshots();
+    launcher.keep_egress();
     let served = launcher.serve();
     launcher.leave();
     served
@@ -232,6 +240,7 @@ impl Launcher {
                 self.watch_snapshots();
                 self.watch_comparing();
                 self.remove_stale_groups();
+                self.keep_egress();
             }
             if now_ms - moved_ms >= inodes::LOOK_MS {
                 moved_ms = now_ms;
@@ -294,6 +303,7 @@ impl Launcher {
             token::COPIER_END => self.copier_ended(number),
             // Sandboxes would end with it anyway, but their control groups would stay.
             token::WORD_TO_END => self.leaving = true,
+            token::EGRESS_END => self.egress_ended(),
             _ => self.hear_workshop(),
         }
     }
@@ -316,67 +326,13 @@ impl Launcher {
             volume: self.makes_disks(),
             gpus: self.gpus(),
             host_paths: self.host_paths.allowed().to_vec(),
+            no_way_out: self.egress.as_ref().err().cloned(),
         }
     }
 
     fn is_idle(&self) -> bool {
         let is_unused = self.by_id.is_empty() && self.waiting.is_empty() && !self.has_parked();
         self.clients.is_empty() && is_unused && self.snapshots.is_empty()
-    }
-
-    fn spares(&self) -> usize {
-        self.slots.values().filter(|slot| slot.is_spare()).count()
-    }
-
-    fn wants_spare(&self) -> bool {
-        self.failures < FAILURES_MAX && self.spares() < self.options.blanks
-    }
-
-    /// Makes one spare if one is missing.
-    fn refill(&mut self) {
-        if self.wants_spare() {
-            self.make_blank(Network::None, None);
-        }
-    }
-
-    /// Makes a spare, or the process for one job that no spare fits.
-    fn make_blank(&mut self, network: Network, job: Option<Box<Job>>) {
-        self.next_slot = self.next_slot.wrapping_add(1);
-        let number = self.next_slot;
-        let map = Map::of_slot(self.ids, number);
-        let made = self.groups.create(&number.to_string()).and_then(|group| {
-            let devices = mounts::copy(self.devices.as_fd())?;
-            blank::make(group, &map, network, &devices, &self.program)
-        });
-        let made = made.map_err(at("make a process for it")).and_then(|blank| {
-            watch(
-                &self.epoll,
-                &blank.control,
-                token::of(token::CONTROL, number),
-            )?;
-            watch(&self.epoll, &blank.pidfd, token::of(token::PROCESS, number))?;
-            Ok(blank)
-        });
-        match made {
-            Ok(blank) => {
-                let mut slot = Slot::new(blank);
-                match job {
-                    Some(job) => slot.claim(job),
-                    None if self.makes_disks() => {
-                        self.order_disk(number, &mut slot, self.options.disk_bytes);
-                    }
-                    None => {}
-                }
-                self.slots.insert(number, slot);
-                self.go_on(number);
-            }
-            Err(error) => {
-                self.note_failure(&error.to_string());
-                if let Some(job) = job {
-                    self.refuse_start(&job, &error.to_string());
-                }
-            }
-        }
     }
 
     /// Whether writable layers are file systems of their own rather than tmpfs.

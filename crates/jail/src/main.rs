@@ -38,6 +38,7 @@ fn parse(mut args: impl Iterator<Item = OsString>) -> Result<Options, String> {
             Some("--comparing-ms") => options.comparing_ms = span().ok_or_else(wrong)?,
             Some("--state") => options.state = PathBuf::from(value),
             Some("--execd") => options.execd = PathBuf::from(value),
+            Some("--egress") => options.egress = Some(PathBuf::from(value)),
             Some("--host-path") => options.host_paths.push(PathBuf::from(value)),
             Some("--devices") => options.devices = PathBuf::from(value),
             _ => return Err(format!("unknown option {}", name.display())),

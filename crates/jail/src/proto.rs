@@ -12,7 +12,7 @@ use crate::spec::{Keepsake, Spec};
 
 /// Raised with every change that an older side would misread. A server that finds a launcher of
 /// another version lets it finish its sandboxes and says so.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 
 /// Longest line either side accepts, in bytes.
 pub const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -151,6 +151,9 @@ pub struct Hello {
     /// The folders of the host in which mounts may lie.
     #[serde(default)]
     pub host_paths: Vec<PathBuf>,
+    /// Why sandboxes have no way out; absent where they have one.
+    #[serde(default)]
+    pub no_way_out: Option<String>,
 }
 
 /// How a snapshot is taken.

@@ -72,9 +72,15 @@ const SOCKET_FAMILIES: &[u32] = &[1, 2, 10, 16];
 /// The execution domains that programs really ask for; the rest are old bugs.
 const PERSONALITIES: &[u32] = &[0, 0x8, 0x2_0000, 0x2_0008, 0xFFFF_FFFF];
 
-/// The filter for this architecture.
+/// The filter of commands, for this architecture.
 #[must_use]
 pub fn filter() -> Vec<sock_filter> {
+    filter_of_families(SOCKET_FAMILIES)
+}
+
+/// The same with sockets of these families alone.
+#[must_use]
+pub fn filter_of_families(families: &'static [u32]) -> Vec<sock_filter> {
     let mut program = vec![
         load(ARCHITECTURE),
         jump(JUMP_EQUAL, THIS_ARCHITECTURE, 1, 0),
@@ -84,12 +90,12 @@ pub fn filter() -> Vec<sock_filter> {
     if cfg!(target_arch = "x86_64") {
         program.extend([jump(JUMP_AT_LEAST, X32_BIT, 0, 1), refuse(libc::ENOSYS)]);
     }
-    program.extend(search(&segments(&verdicts())));
+    program.extend(search(&segments(&verdicts(families))));
     program
 }
 
 /// Number and verdict of every listed call, sorted.
-fn verdicts() -> Vec<(u32, Verdict)> {
+fn verdicts(families: &'static [u32]) -> Vec<(u32, Verdict)> {
     let mut list: Vec<(u32, Verdict)> = syscalls::ALLOWED
         .iter()
         .map(|number| (*number as u32, Verdict::Allow))
@@ -115,7 +121,7 @@ fn verdicts() -> Vec<(u32, Verdict)> {
             SYS_socket as u32,
             Verdict::Only {
                 argument: 0,
-                values: SOCKET_FAMILIES,
+                values: families,
                 errno: libc::EAFNOSUPPORT,
             },
         ),

@@ -140,9 +140,9 @@ pub struct Limits {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
-    /// A loopback interface of its own, and nothing else.
+    /// A loopback interface of its own, and the way out that the launcher gives it, if it has one.
     #[default]
-    None,
+    Own,
     /// The host's. Only for builds, which are the operator's own input.
     Host,
 }

@@ -16,7 +16,8 @@ pub use descriptors::{
     adopt, close_all_but, close_from, close_from_on_exec, duplicate_above, duplicate_to,
 };
 pub use kernel::{
-    install_filter, ioctl_number, ioctl_struct, set_mount_attributes, set_mount_read_only,
+    answer_for_any_address, install_filter, ioctl_number, ioctl_struct, set_mount_attributes,
+    set_mount_read_only,
 };
 pub use process::{
     Cloned, Reaped, Step, Strings, become_ids, clone_process, default_signals, enter_new, exec,

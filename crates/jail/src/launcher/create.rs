@@ -52,7 +52,7 @@ impl Job {
 
 /// The most trees that a spare process is given, of the descriptors that one message brings: some
 /// of these are its own.
-pub(super) const TREES_MAX: usize = frames::FRAME_FDS_MAX - 8;
+pub(super) const TREES_MAX: usize = frames::FRAME_FDS_MAX - 9;
 
 /// Trees of the host that any sandbox may see; builds may see others.
 const PUBLIC_TREES: [&str; 7] = [
@@ -124,7 +124,7 @@ impl Launcher {
                 .any(|tree| bind.source == Path::new(tree))
         });
         match foreign {
-            Some(bind) if spec.network == Network::None => invalid(format!(
+            Some(bind) if spec.network == Network::Own => invalid(format!(
                 "{} is no tree that sandboxes may see",
                 bind.source.display()
             )),
@@ -151,7 +151,7 @@ impl Launcher {
                     }
                     self.go_on(number);
                 }
-                None => self.make_blank(Network::None, Some(job)),
+                None => self.make_blank(Network::Own, Some(job)),
             }
         }
     }
@@ -282,6 +282,7 @@ impl Launcher {
         let orders = Orders {
             pid_max: spec.limits.pids.filter(|_| !kernel_pids),
             data_max_bytes: spec.limits.memory_bytes.filter(|_| !kernel_memory),
+            layers: root.layers,
             disks: root.disks,
             sealed: root.sealed,
             upper: root.number,
@@ -357,7 +358,7 @@ fn orders(spec: &Spec, tmpfs_bytes: Option<u64>) -> Orders {
         ..
     } = spec.limits;
     Orders {
-        layers: spec.layers.len(),
+        layers: 0,
         disks: 0,
         sealed: Vec::new(),
         upper: 0,
@@ -369,7 +370,7 @@ fn orders(spec: &Spec, tmpfs_bytes: Option<u64>) -> Orders {
         tmp_bytes: memory_bytes.map_or(TMP_BYTES, |memory| (memory / 2).max(TMP_BYTES_MIN)),
         pid_max: None,
         data_max_bytes: None,
-        own_network: spec.network == Network::None,
+        own_network: spec.network == Network::Own,
     }
 }
 

@@ -227,17 +227,17 @@ impl Launcher {
     }
 }
 
-/// The layers of an image, each with its place in a workshop, with the ids of a user namespace.
+/// Layers of an image, each with its place in a workshop, with the ids of a user namespace.
 fn image_trees(
     state: &StateDirectory,
-    spec: &Spec,
+    layers: &[PathBuf],
     user: BorrowedFd<'_>,
 ) -> io::Result<Vec<(String, OwnedFd)>> {
     let tree = |(at, layer): (usize, &PathBuf)| {
         let copy = mounts::sealed_copy(state.beneath(layer)?.as_fd(), Some(user))?;
         Ok((root::image_layer(at), copy))
     };
-    spec.layers.iter().enumerate().map(tree).collect()
+    layers.iter().enumerate().map(tree).collect()
 }
 
 /// Why what was written does not become a layer.

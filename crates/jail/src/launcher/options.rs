@@ -9,6 +9,8 @@ pub struct Options {
     pub state: PathBuf,
     /// The in-sandbox daemon's program.
     pub execd: PathBuf,
+    /// The egress program; without it no sandbox has a way out.
+    pub egress: Option<PathBuf>,
     /// Spares to keep.
     pub blanks: usize,
     /// Size of the disk that a spare has, in bytes; another size costs its making at create.
@@ -29,6 +31,7 @@ impl Default for Options {
         Self {
             state,
             execd,
+            egress: None,
             blanks: 4,
             disk_bytes: 10 << 30,
             host_paths: Vec::new(),

@@ -15,10 +15,9 @@ const ATTEMPTS_MAX: u32 = 4;
 
 /// Copies a program into memory, so that all sandboxes share its pages and none can write to what
 /// runs in the others.
-pub(super) fn program(path: &Path) -> io::Result<OwnedFd> {
-    let words = format!("the in-sandbox daemon {}", path.display());
+pub(super) fn program(name: &str, path: &Path) -> io::Result<OwnedFd> {
+    let words = format!("{name}, {}", path.display());
     let mut source = File::open(path).map_err(at(&words))?;
-    let name = "barchan-execd";
     let make = || {
         rustix::fs::memfd_create(name, FLAGS | MemfdFlags::EXEC)
             .or_else(|_| rustix::fs::memfd_create(name, FLAGS))

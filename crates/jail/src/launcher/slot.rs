@@ -14,6 +14,7 @@ use super::watchdog::Holding;
 use crate::blank::Blank;
 use crate::disk::Usage;
 use crate::proto::{Phase, Status};
+use crate::redirect::Doors;
 use crate::spec::Spec;
 
 /// How long a sandbox that stood still has for answers to what it was asked meanwhile, in
@@ -37,6 +38,8 @@ pub(super) struct Slot {
     /// A disk of this size is being made.
     pub(super) ordered_bytes: Option<u64>,
     pub(super) stage: Stage,
+    /// Where what it sends arrives, if it has a way out.
+    pub(super) doors: Option<Doors>,
     /// Layers that its processes have mounted, whoever's files they are.
     pub(super) layers: Vec<Rc<Layer>>,
     /// The sandbox and the named volumes that were given to it.
@@ -118,6 +121,7 @@ impl Slot {
             layers: Vec::new(),
             ordered_bytes: None,
             stage: Stage::Spare,
+            doors: None,
             mounted: None,
         }
     }

@@ -6,9 +6,11 @@ use std::os::fd::AsFd;
 use super::create::{Caller, Job};
 use super::layers::{PARKED, Undo};
 use super::slot::{Ended, Slot, Stage, Tenant};
-use super::{FAILURES_MAX, Launcher, WorkshopClient, now_ms};
+use super::spares::FAILURES_MAX;
+use super::{Launcher, WorkshopClient, now_ms};
 use crate::enter::{self, StepError};
 use crate::proto::{Answer, Failure, FailureKind, Phase, Request, Status};
+use crate::redirect::Doors;
 use crate::workshop::Task;
 use crate::{blank, frames, log, log_ring};
 
@@ -216,6 +218,11 @@ impl Launcher {
                     tenant.layer = fds.into_iter().next();
                 }
             }
+            Ok(Some((bytes, fds))) if bytes == blank::DOORS => {
+                let mut fds = fds.into_iter();
+                let doors = fds.next().zip(fds.next());
+                slot.doors = doors.map(|(tcp, dns)| Doors { tcp, dns });
+            }
             Ok(Some((bytes, _))) => {
                 let failed = serde_json::from_slice::<StepError>(&bytes).unwrap_or_else(|_| {
                     StepError::new("speak", &io::ErrorKind::InvalidData.into())
@@ -266,6 +273,7 @@ impl Launcher {
             }
             other => other,
         };
+        self.open_doors(&slot);
         self.slots.insert(number, slot);
         if let Some(id) = resumed {
             // Each time that it is paused it has one layer more.
@@ -328,6 +336,7 @@ impl Launcher {
             }
             Stage::Living(tenant) | Stage::Entering(_, tenant) => {
                 self.by_id.remove(&tenant.id);
+                self.close_doors(&tenant.id);
                 self.bury(tenant, phase, blank.base);
             }
         }

@@ -47,7 +47,7 @@ fuzz! {
             volumes: Vec::new(),
             gpus: None,
             limits: Limits { memory_bytes, ..Limits::default() },
-            network: Network::None,
+            network: Network::Own,
             upper: None,
             from: None,
             keepsake: Keepsake(note.clone()),

@@ -136,3 +136,31 @@ pub fn ioctl_struct<T: Copy>(
         Ok(())
     }
 }
+
+/// Lets a socket take connections and packets for any address, and answer from it, where packets
+/// are redirected to it (`IP_TRANSPARENT`). Needs NET_ADMIN in its network namespace.
+///
+/// # Errors
+/// The kernel's, unchanged.
+pub fn answer_for_any_address(socket: BorrowedFd<'_>, is_v6: bool) -> io::Result<()> {
+    let (level, option) = match is_v6 {
+        true => (libc::SOL_IPV6, libc::IPV6_TRANSPARENT),
+        false => (libc::SOL_IP, libc::IP_TRANSPARENT),
+    };
+    let on: libc::c_int = 1;
+    // SAFETY: the kernel reads one int during the call.
+    let done = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            option,
+            (&raw const on).cast(),
+            size_of_val(&on) as libc::socklen_t,
+        )
+    };
+    if done < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}

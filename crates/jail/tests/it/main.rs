@@ -4,3 +4,4 @@
 mod child;
 mod host_paths;
 mod launcher;
+mod redirect;

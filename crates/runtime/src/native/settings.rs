@@ -13,6 +13,8 @@ pub struct Settings {
     pub jail: PathBuf,
     /// The in-sandbox daemon's program.
     pub execd: PathBuf,
+    /// What carries sandboxes' traffic; without it they have no way out.
+    pub egress: Option<PathBuf>,
     /// Spare processes to keep, so that a create only mounts and execs.
     pub blanks: usize,
     /// Size of a sandbox's writable layer where a plan names none, in bytes.

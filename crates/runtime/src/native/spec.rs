@@ -54,7 +54,7 @@ impl Native {
                 pids: plan.limits.pids,
                 disk_bytes: plan.limits.disk_bytes,
             },
-            network: Network::None,
+            network: Network::Own,
             upper: None,
             from: plan.from.map(|from| spec::Origin {
                 sandbox: from.sandbox.to_string(),

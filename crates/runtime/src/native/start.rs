@@ -156,6 +156,8 @@ fn spawn(settings: &Settings, jail: &Path) -> Result<Child, RuntimeError> {
     // The launcher gets them here and from nobody later: it does not trust who asks it.
     let host_paths = settings.host_paths.iter().flatten();
     let host_paths = host_paths.flat_map(|path| [OsStr::new("--host-path"), path.as_os_str()]);
+    let egress = settings.egress.as_deref();
+    let egress = egress.map(|path| [OsStr::new("--egress"), path.as_os_str()]);
     Command::new(&settings.jail)
         .arg("--state")
         .arg(&settings.state)
@@ -165,6 +167,7 @@ fn spawn(settings: &Settings, jail: &Path) -> Result<Child, RuntimeError> {
         .args(["--disk-bytes", &settings.disk_bytes.to_string()])
         .arg("--devices")
         .arg(&settings.devices)
+        .args(egress.into_iter().flatten())
         .args(host_paths)
         .env_clear()
         .env(

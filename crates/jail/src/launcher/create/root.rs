@@ -34,7 +34,9 @@ pub(super) struct Root {
     pub(super) disks: usize,
     /// All layers that are mounted.
     pub(super) held: Vec<Rc<Layer>>,
-    /// Mounts: what is written to, other disks, layers of the image.
+    /// How many layers lie below all that.
+    pub(super) layers: usize,
+    /// Mounts: what is written to, other disks, how names are found, layers of the image.
     pub(super) trees: Vec<OwnedFd>,
 }
 
@@ -52,11 +54,12 @@ impl Launcher {
         root.held = job.lower.iter().chain(&root.upper).cloned().collect();
         root.trees.extend(lowers.disks);
         let ids = (self.ids == IdMode::OwnRange).then(|| slot.blank.user_namespace.as_fd());
-        for layer in &job.spec.layers {
-            let layer = self.state.beneath(layer)?;
+        for layer in self.image_layers(&job.spec) {
+            let layer = self.state.beneath(&layer)?;
             let copy = mounts::sealed_copy(layer.as_fd(), ids);
             root.trees
                 .push(copy.map_err(at("copy the mount of a layer"))?);
+            root.layers += 1;
         }
         Ok(root)
     }

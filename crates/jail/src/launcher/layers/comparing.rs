@@ -56,7 +56,8 @@ impl Launcher {
         let lowers = self.disks.lowers(&layers, None, base).map_err(failed)?;
         let spec = self.known(id).map(|tenant| &tenant.spec);
         let spec = spec.ok_or_else(|| no_sandbox(id))?;
-        let images = image_trees(&self.state, spec, ids.as_fd()).map_err(failed)?;
+        let images = self.image_layers(spec);
+        let images = image_trees(&self.state, &images, ids.as_fd()).map_err(failed)?;
         let image_layers: Vec<String> = images.iter().map(|(name, _)| name.clone()).collect();
         let disks = (0..).map(root::other_disk).zip(lowers.disks);
         let trees = disks.chain(images).collect();

@@ -103,6 +103,7 @@ impl Launcher {
         let Stage::Living(tenant) = &mut slot.stage else {
             return Err(io::ErrorKind::NotFound.into());
         };
+        let images = self.image_layers(&tenant.spec);
         let base = slot.blank.base;
         let mut trees = Vec::new();
         if !sealing.order.is_begun {
@@ -112,7 +113,7 @@ impl Launcher {
             let names = (0..).map(crate::enter::root::other_disk);
             trees.extend(names.zip(lowers.disks));
             sealing.order.lowers = lowers.names;
-            let images = image_trees(&self.state, &tenant.spec, user)?;
+            let images = image_trees(&self.state, &images, user)?;
             let names = images.iter().map(|(name, _)| name.clone());
             sealing.order.lowers.extend(names);
             trees.extend(images);

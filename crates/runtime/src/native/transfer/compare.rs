@@ -195,6 +195,7 @@ mod tests {
             state: PathBuf::new(),
             jail: PathBuf::new(),
             execd: PathBuf::new(),
+            egress: None,
             blanks: 0,
             disk_bytes: 0,
             aliases: Aliases::default(),

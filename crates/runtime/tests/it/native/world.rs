@@ -149,6 +149,7 @@ pub(crate) fn settings(state: &Path, host_paths: Vec<PathBuf>, devices: PathBuf)
         state: state.to_owned(),
         jail: guests::program("barchan-jail"),
         execd: guests::program("barchan-execd"),
+        egress: Some(guests::program("barchan-egress")),
         blanks: 2,
         disk_bytes: 256 << 20,
         aliases: Aliases::default(),

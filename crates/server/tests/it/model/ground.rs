@@ -36,6 +36,7 @@ impl Ground {
             state: state.path().to_owned(),
             jail: guests::program("barchan-jail"),
             execd: guests::program("barchan-execd"),
+            egress: None,
             blanks: 2,
             disk_bytes: 64 << 20,
             aliases: Aliases::default(),
