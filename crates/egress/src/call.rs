@@ -4,7 +4,7 @@
 //! in; what the client says first is looked at before any of it goes out. Else its first bytes are
 //! awaited before anything is done.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
@@ -41,6 +41,8 @@ pub(crate) struct Call<'a> {
     is_own: bool,
     /// The names that its address stood for when it began; they may run out before it ends.
     pins: Vec<Name>,
+    /// What somebody has allowed it to say.
+    allowed: RefCell<Option<Said>>,
     client: &'a TcpStream,
     server: &'a OnceCell<TcpStream>,
     farewell: &'a OnceCell<(Option<Said>, Ruling)>,
@@ -103,6 +105,7 @@ async fn live(app: &App, sandbox: &Sandbox, line: &Line, to: SocketAddr, mut cli
         to,
         is_own: dial::is_own(to.ip()),
         pins: sandbox.pins.borrow().names_of(to.ip(), app.now_ms()),
+        allowed: RefCell::new(None),
         client: &client,
         server: &server,
         farewell: &farewell,
@@ -172,10 +175,16 @@ impl<'a> Call<'a> {
         }
         let (ruling, facts) = self.judge(Said::Nothing);
         if ruling.action == Action::Allow {
-            return self.open_early(&ruling, facts).await;
+            // Only to be judged again; it is told once the client has said something, or ended.
+            self.line.provide(&ruling, facts);
+            return self.open_early().await;
         }
         let first = beginning::read(self.client, Vec::new(), Some(PATIENCE)).await?;
         let mode = self.admit(&first).await?;
+        if first.is_silent() && !first.has_ended {
+            // Somebody has allowed it for as long as nothing is said.
+            return self.open_early().await;
+        }
         Ok(Opened {
             server: self.dial().await?,
             first,
@@ -185,9 +194,7 @@ impl<'a> Call<'a> {
     }
 
     /// Makes it before the client has said anything.
-    async fn open_early(&self, ruling: &Ruling, facts: Facts) -> Result<Opened<'a>, End> {
-        // Only to be judged again; it is told once the client has said something, or ended.
-        self.line.provide(ruling, facts);
+    async fn open_early(&self) -> Result<Opened<'a>, End> {
         let server = self.dial().await?;
         let stop = Notify::new();
         let down = self.flow(Way::In).run(server, self.client, Some(&stop));
@@ -317,6 +324,11 @@ impl<'a> Call<'a> {
             Some(Ok(shape)) => mode = Mode::Requests(shape),
         }
         let said = facts.said.clone();
+        if ruling.action == Action::Ask && self.allowed.borrow().as_ref() == Some(&said) {
+            // One word is enough for all requests of a connection to one host.
+            ruling.action = Action::Allow;
+            ruling.reason = "ask_allowed";
+        }
         note(
             self.app,
             self.sandbox,
@@ -327,7 +339,11 @@ impl<'a> Call<'a> {
         );
         match ruling.action {
             Action::Allow => Ok(mode),
-            Action::Ask => self.ask().await.map(|()| mode),
+            Action::Ask => {
+                self.ask().await?;
+                *self.allowed.borrow_mut() = Some(said);
+                Ok(mode)
+            }
             Action::Deny => Err(self.refuse(matches!(said, Said::Http { .. }), Some(said), ruling)),
         }
     }

@@ -44,6 +44,47 @@ fn a_connection_waits_for_the_word() {
 }
 
 #[test]
+fn one_word_is_enough_for_one_host_and_not_for_another() {
+    let world = World::new(80, &policy("ask", &[]));
+    let mut events = Reader::new(&world, 0);
+    let server = world.internet.listen(PUBLIC, 80);
+    let client = world.sandbox.connect(PUBLIC, 80);
+    let mut say = |name: &str| {
+        let asked = events.next_where(|it| it["what"] == "asked");
+        assert_eq!(asked["connection"]["name"], name);
+        let path = format!("/asks/{}", asked["ask"]["id"].as_str().unwrap());
+        assert_eq!(world.api("PUT", &path, r#"{"allow":true}"#).status, 204);
+    };
+    write(&client, REQUEST);
+    say("a.example");
+    let accepted = accept(&server);
+    assert_eq!(read(&accepted, REQUEST.len()), REQUEST.as_bytes());
+    write(&client, REQUEST);
+    assert_eq!(read(&accepted, REQUEST.len()), REQUEST.as_bytes());
+    let other = REQUEST.replace("a.example", "b.example");
+    write(&client, &other);
+    say("b.example");
+    assert_eq!(read(&accepted, other.len()), other.as_bytes());
+}
+
+#[test]
+fn who_was_allowed_to_be_silent_is_asked_about_again_once_it_speaks() {
+    let world = World::new(80, &policy("ask", &["deny evil.example"]));
+    let mut events = Reader::new(&world, 0);
+    let server = world.internet.listen(PUBLIC, 80);
+    let client = world.sandbox.connect(PUBLIC, 80);
+    let asked = events.next_where(|it| it["what"] == "asked");
+    let path = format!("/asks/{}", asked["ask"]["id"].as_str().unwrap());
+    assert_eq!(world.api("PUT", &path, r#"{"allow":true}"#).status, 204);
+    let accepted = accept(&server);
+    write(&accepted, "welcome");
+    assert_eq!(read(&client, 7), b"welcome");
+    write(&client, &REQUEST.replace("a.example", "evil.example"));
+    assert!(is_reset(&accepted), "and nothing of it went out");
+    assert_eq!(world.refusal(), "rule");
+}
+
+#[test]
 fn who_is_not_answered_is_refused() {
     let world = World::new(7000, &policy("ask", &[]));
     world.settings(&json!({"resolvers": [], "askS": 1}));
