@@ -5,7 +5,8 @@
 //! which addresses. Of a connection the first bytes tell what it says about its other end
 //! ([`hello`]); with the pins and the table that makes a [`Verdict`](verdict::Verdict).
 //!
-//! Never: sockets, a clock, a secret. Whoever uses this brings bytes and the time.
+//! Never: sockets, a clock, a secret. Whoever uses this brings bytes and the time: that is the
+//! program of this crate, whose table of contents is `main.rs`.
 
 #![forbid(unsafe_code)]
 

@@ -31,7 +31,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
             "barchan-wire",
         ],
     ),
-    ("barchan-egress", &["barchan-wire"]),
+    ("barchan-egress", &["barchan-daemon", "barchan-wire"]),
     (
         "barchan",
         &[

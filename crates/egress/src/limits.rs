@@ -1,0 +1,112 @@
+//! Pure. What this program, and a sandbox through it, may use at most.
+
+use core::time::Duration;
+
+/// Most sandboxes at one time.
+pub(crate) const SANDBOXES_MAX: usize = 16_384;
+
+/// Connections of one sandbox at one time, where the server says nothing else.
+pub(crate) const CONNECTIONS_DEFAULT: u32 = 1024;
+
+/// How long a connection waits for the rules of its sandbox.
+pub(crate) const GUARD_WAIT: Duration = Duration::from_secs(5);
+
+/// How long the first byte of a connection is awaited where silence is refused. Programs that speak
+/// first do so at once, but a starved one needs a while.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long a beginning may take from its first byte on.
+pub(crate) const BEGINNING: Duration = Duration::from_secs(10);
+
+/// How long a connection to the outside may take to be made.
+pub(crate) const DIAL: Duration = Duration::from_secs(10);
+
+/// How long a caller that was refused may take to read why.
+pub(crate) const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Most bytes that are still taken from a caller that was refused.
+pub(crate) const FAREWELL_BYTES_MAX: usize = 64 * 1024;
+
+/// Pause after which the kernel asks the other end whether it is still there.
+pub(crate) const KEEPALIVE: Duration = Duration::from_secs(120);
+
+/// Most bytes that move in one step.
+pub(crate) const STEP_BYTES_MAX: usize = 1024 * 1024;
+
+/// Bytes that move before others have their turn.
+pub(crate) const TURN_BYTES: usize = 2 * 1024 * 1024;
+
+/// Size of a pipe through which bytes move.
+pub(crate) const PIPE_BYTES: usize = 512 * 1024;
+
+/// Most pipes; without one, bytes are copied.
+pub(crate) const PIPES_MAX: usize = 64;
+
+/// Most pipes of one sandbox.
+pub(crate) const SANDBOX_PIPES_MAX: usize = 8;
+
+/// Most pipes that are kept for later.
+pub(crate) const PIPES_KEPT_MAX: usize = 16;
+
+/// Size of the memory through which bytes are copied.
+pub(crate) const COPY_BYTES: usize = 64 * 1024;
+
+/// Most bytes of a head of HTTP, with or without the body's first ones.
+pub(crate) const HEAD_BYTES_MAX: usize = 16 * 1024;
+
+/// Questions of one sandbox that are being answered at one time.
+pub(crate) const QUESTIONS_MAX: usize = 64;
+
+/// Questions of one sandbox in a second, and how many of them may come at once.
+pub(crate) const QUESTIONS_PER_SECOND: u64 = 256;
+
+/// How long one resolver may take.
+pub(crate) const RESOLVER: Duration = Duration::from_secs(2);
+
+/// How often all resolvers are asked.
+pub(crate) const RESOLVER_ROUNDS: usize = 2;
+
+/// Most resolvers.
+pub(crate) const RESOLVERS_MAX: usize = 8;
+
+/// Most answers to another question that are heard before a resolver is given up.
+pub(crate) const STRANGE_ANSWERS_MAX: usize = 32;
+
+/// How long a sandbox may take to ask over TCP.
+pub(crate) const QUESTION_WAIT: Duration = Duration::from_secs(10);
+
+/// Connections that wait for somebody's word at one time.
+pub(crate) const ASKS_MAX: usize = 4096;
+
+/// How long somebody who is asked may take, where the server says nothing else.
+pub(crate) const ASK_DEFAULT: Duration = Duration::from_secs(60);
+
+/// Connections of one sandbox that are told of after their end.
+pub(crate) const ENDED_MAX: usize = 1000;
+
+/// Most bytes that these may take, about.
+pub(crate) const ENDED_BYTES_MAX: usize = 512 * 1024;
+
+/// Most events that are kept.
+pub(crate) const EVENTS_MAX: usize = 10_000;
+
+/// Most bytes that these may take.
+pub(crate) const EVENT_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Most bytes of events in one piece of an answer.
+pub(crate) const EVENT_PIECE_BYTES: usize = 64 * 1024;
+
+/// Connections of the server at one time.
+pub(crate) const SERVER_CONNECTIONS_MAX: usize = 256;
+
+/// Longest body of a request about a policy.
+pub(crate) const POLICY_BYTES_MAX: usize = 1024 * 1024;
+
+/// Longest body of what the server says about a sandbox.
+pub(crate) const GUARDED_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Longest body of the settings, with two long lists of targets.
+pub(crate) const SETTINGS_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Longest body of a decision.
+pub(crate) const DECISION_BYTES_MAX: usize = 4096;
