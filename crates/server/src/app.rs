@@ -168,6 +168,7 @@ impl App {
             observe: observe.clone(),
             tasks: tasks.clone(),
             shutdown: shutdown.clone(),
+            terms: make::terms(settings),
         };
         let lifecycle = Lifecycle::open(parts, make::rules(settings)).await?;
         store.slot().await?.begin(&boot).kept().await?;

@@ -9,6 +9,7 @@ mod api;
 pub mod app;
 pub mod audit;
 pub mod config;
+pub mod egress;
 pub mod lifecycle;
 pub mod observe;
 mod random;

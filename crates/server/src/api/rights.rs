@@ -3,7 +3,7 @@
 use barchan_wire::lifecycle::code;
 
 use super::errors::Refusal;
-use super::routes::{Missing, Operation, Place};
+use super::routes::{Operation, Place};
 
 /// Who may ask for an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +79,11 @@ impl Operation {
             Self::Tenant => ("tenant.get", Admin, false, Other),
             Self::ChangeTenant => ("tenant.change", Admin, true, Other),
             Self::RemoveTenant => ("tenant.delete", Admin, true, Other),
-            Self::Missing(Missing::NetworkPolicy) => ("sandbox.policy", Key, false, Sandbox),
+            Self::NetworkPolicy => ("sandbox.policy", Key, false, Sandbox),
+            Self::SetNetworkPolicy | Self::PatchNetworkPolicy | Self::CutNetworkPolicy => {
+                ("sandbox.policy.change", Key, true, Sandbox)
+            }
+            Self::Connections => ("sandbox.connections", Key, false, Sandbox),
             Self::CreateSnapshot => ("snapshot.create", Key, true, Sandbox),
             Self::ListSnapshots => ("snapshot.list", Key, false, None),
             Self::Snapshot => ("snapshot.get", Key, false, Other),
@@ -94,7 +98,7 @@ impl Operation {
             Self::CommitLayer => ("layer.commit", Key, true, Sandbox),
             Self::Undo => ("sandbox.undo", Key, true, Sandbox),
             Self::Fork => ("sandbox.fork", Key, true, Sandbox),
-            Self::Missing(Missing::Templates) => ("template", Key, false, None),
+            Self::Templates => ("template", Key, false, None),
         };
         Rights {
             name,

@@ -80,14 +80,15 @@ pub(super) enum Operation {
     Undo,
     /// Other sandboxes of a layer.
     Fork,
-    Missing(Missing),
-}
-
-/// What other servers of this API do and this one does not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Missing {
-    Templates,
+    /// What a sandbox may send out.
     NetworkPolicy,
+    SetNetworkPolicy,
+    PatchNetworkPolicy,
+    CutNetworkPolicy,
+    /// What it reached or tried to.
+    Connections,
+    /// What other servers of this API have and this one does not.
+    Templates,
 }
 
 /// What the path names.

@@ -7,6 +7,7 @@ use barchan_runtime::RuntimeError;
 use barchan_wire::id::SandboxId;
 use barchan_wire::limits::SANDBOX_LABELS_MAX;
 
+use super::guard::GuardError;
 use super::layer::LayerError;
 use super::snapshot::SnapshotError;
 use super::state::Refusal;
@@ -151,6 +152,9 @@ pub enum LifecycleError {
         /// How long was waited.
         after: Duration,
     },
+    /// What sandboxes may send out cannot be asked or told.
+    #[error(transparent)]
+    Guard(#[from] GuardError),
     /// A record is not kept, so nothing is promised.
     #[error(transparent)]
     Store(#[from] StoreError),

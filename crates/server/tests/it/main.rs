@@ -22,6 +22,7 @@ mod logs;
 mod metrics;
 mod model;
 mod once;
+mod outbound;
 mod pauses;
 mod pools;
 mod proxy;

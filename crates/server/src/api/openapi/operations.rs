@@ -1,6 +1,6 @@
 //! Pure. What each operation takes and answers.
 
-use super::super::routes::{Missing, Operation};
+use super::super::routes::Operation;
 
 /// What is told of an operation besides its route.
 pub(super) struct Described {
@@ -209,6 +209,9 @@ pub(super) const fn described(operation: Operation) -> Described {
     }
 }
 
+const POLICY: Says = Says::Json("PolicyStatus");
+/// The program that guards the sandbox may be away.
+const GUARDED: &[u16] = &[409, 500, 502, 503, 504];
 const VERBS: &[u16] = &[409, 500, 501, 503];
 /// A tenant's quota may have been taken meanwhile.
 const RESUME: &[u16] = &[403, 409, 500, 501, 503];
@@ -272,17 +275,25 @@ const fn further(operation: Operation) -> Described {
         Op::Fork => new("Makes sandboxes of a layer.", 201, Json("Forked"))
             .may_take("Fork")
             .refusals(FORKS),
-        Op::Missing(missing) => absent(missing),
-        // All others have been told of.
-        _ => absent(Missing::Templates),
-    }
-}
-
-/// What only other servers of this API do.
-const fn absent(missing: Missing) -> Described {
-    let told = Described::new("Not offered by this server.", 200, Says::Json("Nothing"));
-    match missing {
-        Missing::NetworkPolicy => told.refusals(&[502]),
-        Missing::Templates => told.refusals(&[501]),
+        Op::NetworkPolicy => {
+            new("What a sandbox may send out.", 200, Json("PolicyStatus")).refusals(GUARDED)
+        }
+        Op::SetNetworkPolicy => new("Replaces what a sandbox may send out.", 200, POLICY)
+            .takes("NetworkPolicy")
+            .refusals(GUARDED),
+        Op::PatchNetworkPolicy => new("Puts rules before others.", 200, POLICY)
+            .takes("NetworkRules")
+            .refusals(GUARDED),
+        Op::CutNetworkPolicy => new("Takes the rules of targets away.", 200, POLICY)
+            .takes("Targets")
+            .refusals(GUARDED),
+        Op::Connections => new(
+            "What a sandbox reached or tried to.",
+            200,
+            Json("Connections"),
+        )
+        .refusals(GUARDED),
+        // All others have been told of, and templates only other servers have.
+        _ => new("Not offered by this server.", 200, Json("Nothing")).refusals(&[501]),
     }
 }

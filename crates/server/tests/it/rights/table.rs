@@ -333,6 +333,12 @@ fn for_tenants() -> Vec<Row<&'static str>> {
             ["200", GONE, "200"],
         ),
         (
+            "GET /x/sandboxes/*/connections",
+            Sandbox,
+            none.clone(),
+            [POLICY, GONE, POLICY],
+        ),
+        (
             "GET /x/events",
             Nothing,
             none.clone(),
