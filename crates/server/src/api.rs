@@ -1,6 +1,7 @@
 //! HTTP: parses and answers. Below here nobody sees a request.
 
 mod admission;
+mod approvals;
 mod auth;
 mod body;
 mod diagnostics;
@@ -264,6 +265,10 @@ impl Api {
             | Operation::PatchNetworkPolicy
             | Operation::CutNetworkPolicy => self.change_network_policy(place, request).await,
             Operation::Connections => self.connections(place).await,
+            Operation::ListApprovals => self.list_approvals(&request),
+            Operation::Approval => self.approval(place),
+            Operation::Approve => self.say(place, request, (&identity, true)).await,
+            Operation::Reject => self.say(place, request, (&identity, false)).await,
             Operation::Templates => Err(no_templates()),
         }
     }

@@ -15,7 +15,7 @@ pub use program::ProgramError;
 pub(crate) use program::{Program, Question, Said};
 pub(crate) use resolvers::parse as resolver;
 pub(crate) use tally::Tally;
-pub(crate) use words::{refused, rest_of};
+pub(crate) use words::{refused, rest_of, wanted};
 
 /// What the operator sets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

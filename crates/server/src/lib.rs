@@ -7,6 +7,7 @@ pub mod access;
 mod activity;
 mod api;
 pub mod app;
+pub mod approvals;
 pub mod audit;
 pub mod config;
 pub mod egress;

@@ -5,6 +5,7 @@ use barchan_wire::lifecycle::{ErrorBody, ValidationBody, code};
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, Method, Response};
 
+use super::approvals::by_approval;
 use super::pages;
 use super::reply::{self, Body};
 use crate::access::{QuotaError, Resource};
@@ -204,6 +205,7 @@ impl From<LifecycleError> for Refusal {
             LifecycleError::Snapshot(error) => by_snapshot(error),
             LifecycleError::Layer(error) => by_layer(error),
             LifecycleError::Guard(error) => by_guard(error),
+            LifecycleError::Approval(error) => by_approval(error),
             LifecycleError::Volumes(source) => by_runtime(Verb::Reach, source.kind),
             LifecycleError::Late { verb, .. } => (500, failed(*verb)),
             LifecycleError::Store(_) => (500, code::INTERNAL_ERROR),

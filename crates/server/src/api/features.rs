@@ -32,6 +32,10 @@ impl Api {
             }
             Operation::Report
             | Operation::Connections
+            | Operation::ListApprovals
+            | Operation::Approval
+            | Operation::Approve
+            | Operation::Reject
             | Operation::SealLayer
             | Operation::ListLayers
             | Operation::InspectLayer

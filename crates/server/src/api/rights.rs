@@ -36,11 +36,22 @@ pub(super) struct Rights {
 }
 
 impl Operation {
-    /// What it needs. Every operation has its line here: there is no default.
+    /// What it needs.
     pub(super) fn rights(self) -> Rights {
+        let (name, need, is_change, subject) = self.row();
+        Rights {
+            name,
+            need,
+            is_change,
+            subject,
+        }
+    }
+
+    /// Every operation has its line here: there is no default.
+    fn row(self) -> (&'static str, Need, bool, Subject) {
         use Need::{Admin, Key, Nothing};
         use Subject::{None, Other, Sandbox};
-        let (name, need, is_change, subject) = match self {
+        match self {
             Self::Health => ("health", Nothing, false, None),
             Self::Version => ("version", Nothing, false, None),
             Self::Describe => ("describe", Nothing, false, None),
@@ -98,13 +109,12 @@ impl Operation {
             Self::CommitLayer => ("layer.commit", Key, true, Sandbox),
             Self::Undo => ("sandbox.undo", Key, true, Sandbox),
             Self::Fork => ("sandbox.fork", Key, true, Sandbox),
+            // A tenant's sandboxes ask the operator.
+            Self::ListApprovals => ("approval.list", Key, false, None),
+            Self::Approval => ("approval.get", Key, false, Other),
+            Self::Approve => ("approval.approve", Admin, true, Other),
+            Self::Reject => ("approval.reject", Admin, true, Other),
             Self::Templates => ("template", Key, false, None),
-        };
-        Rights {
-            name,
-            need,
-            is_change,
-            subject,
         }
     }
 }

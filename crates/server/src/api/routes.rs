@@ -87,6 +87,11 @@ pub(super) enum Operation {
     CutNetworkPolicy,
     /// What it reached or tried to.
     Connections,
+    /// What somebody is asked.
+    ListApprovals,
+    Approval,
+    Approve,
+    Reject,
     /// What other servers of this API have and this one does not.
     Templates,
 }
@@ -172,6 +177,7 @@ fn variable_name(before: &str) -> &'static str {
         "volumes" => "volumeName",
         "keys" => "keyId",
         "tenants" => "tenantName",
+        "approvals" => "approvalId",
         _ => "name",
     }
 }

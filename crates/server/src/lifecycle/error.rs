@@ -12,6 +12,7 @@ use super::layer::LayerError;
 use super::snapshot::SnapshotError;
 use super::state::Refusal;
 use crate::access::QuotaError;
+use crate::approvals::ApprovalError;
 use crate::store::StoreError;
 
 /// What the runtime was asked to do.
@@ -155,6 +156,9 @@ pub enum LifecycleError {
     /// What sandboxes may send out cannot be asked or told.
     #[error(transparent)]
     Guard(#[from] GuardError),
+    /// A word about something that somebody is asked does not count.
+    #[error(transparent)]
+    Approval(#[from] ApprovalError),
     /// A record is not kept, so nothing is promised.
     #[error(transparent)]
     Store(#[from] StoreError),

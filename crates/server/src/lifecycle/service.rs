@@ -42,6 +42,7 @@ use pools::Pools;
 pub use rules::Rules;
 
 use super::state::{Action, Event, Record, Refusal, State};
+use crate::approvals::Approvals;
 use crate::observe::{Observe, carried};
 use crate::store::{Kept, Receipt, Slot, Store};
 
@@ -67,6 +68,7 @@ struct Shared {
     /// Places of tenants' comparisons of layers.
     comparisons: Shares,
     guarding: Guarding,
+    approvals: Approvals,
 }
 
 impl Lifecycle {
@@ -85,6 +87,7 @@ impl Lifecycle {
             tasks,
             shutdown,
             terms,
+            approvals,
         } = parts;
         let registry = Registry::default();
         let deadlines = Deadlines::default();
@@ -104,6 +107,7 @@ impl Lifecycle {
             snapshots: Snapshots::default(),
             comparisons: Shares::new(usize::MAX, changes::COMPARISONS_EACH),
             guarding: Guarding::new(terms),
+            approvals,
         };
         let lifecycle = Self(Arc::new(shared), rules, Scope::default());
         let changes = lifecycle.0.runtime.watch();

@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod access;
+mod approvals;
 mod audit;
 mod beside;
 mod browser;

@@ -8,7 +8,7 @@ use super::{Mount, Operation};
 /// stands for any text but nothing.
 pub(super) type Route = (Method, Mount, &'static str, Operation);
 
-pub(super) static ROUTES: [Route; 60] = {
+pub(super) static ROUTES: [Route; 64] = {
     use Mount::{Both, Root, V1};
     use Operation as Op;
     const GET: Method = Method::GET;
@@ -65,6 +65,10 @@ pub(super) static ROUTES: [Route; 60] = {
         (GET, Root, "x/sandboxes/*", Op::Report),
         (GET, Root, "x/sandboxes/*/connections", Op::Connections),
         (GET, Root, "x/events", Op::Watch),
+        (GET, Root, "x/approvals", Op::ListApprovals),
+        (GET, Root, "x/approvals/*", Op::Approval),
+        (POST, Root, "x/approvals/*/approve", Op::Approve),
+        (POST, Root, "x/approvals/*/reject", Op::Reject),
         (POST, Root, "x/reload", Op::Reload),
         (GET, Root, "x/volumes", Op::ListVolumes),
         (DELETE, Root, "x/volumes/*", Op::RemoveVolume),

@@ -1,6 +1,7 @@
 //! What sandboxes may send out: told to the program that guards it, and kept here, so that it can
 //! be told again.
 
+mod asks;
 mod keeper;
 
 use std::collections::{HashMap, HashSet};
@@ -224,6 +225,9 @@ impl Lifecycle {
     /// Tells that a sandbox is no more, if it is so and was told of.
     pub(super) fn guard_changed(&self, record: &Record) {
         let id = record.id();
+        if is_over(record) {
+            self.end_asks(record);
+        }
         if !is_over(record) || !self.0.guarding.known().forget(id) {
             return;
         }

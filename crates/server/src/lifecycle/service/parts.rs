@@ -9,6 +9,7 @@ use barchan_daemon::tasks::Tasks;
 use barchan_runtime::{Gpus, Hook, Limits, Runtime};
 use barchan_wire::secret::Secret;
 
+use crate::approvals::Approvals;
 use crate::egress::Terms;
 use crate::lifecycle::state::{Origin, Policy};
 use crate::observe::Observe;
@@ -58,6 +59,8 @@ pub struct Parts {
     pub shutdown: Shutdown,
     /// What sandboxes may use of the network; `None` for none at all.
     pub terms: Option<Terms>,
+    /// What somebody is asked.
+    pub approvals: Approvals,
 }
 
 impl std::fmt::Debug for Parts {

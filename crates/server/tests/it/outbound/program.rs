@@ -132,10 +132,19 @@ impl Program {
         self.tell(id, (What::Asked, Verdict::Ask), name, Some(ask));
     }
 
+    /// Something becomes of a connection that was told of before.
+    pub(crate) fn again(&self, id: &SandboxId, number: u64, (what, verdict): (What, Verdict)) {
+        self.push(id, what, connection(number, "again.example", verdict), None);
+    }
+
     fn tell(&self, id: &SandboxId, (what, verdict): (What, Verdict), name: &str, ask: Option<Ask>) {
+        let number = self.known().events.len() as u64 + 1;
+        self.push(id, what, connection(number, name, verdict), ask);
+    }
+
+    fn push(&self, id: &SandboxId, what: What, mut connection: Connection, ask: Option<Ask>) {
         let mut known = self.known();
         let seq = known.events.len() as u64 + 1;
-        let mut connection = connection(seq, name, verdict);
         let later = known.later_s * 1_000_000;
         let at = connection.opened_at.as_micros() + later;
         connection.opened_at = Time::from_micros(at).unwrap();

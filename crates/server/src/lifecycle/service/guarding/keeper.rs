@@ -81,6 +81,7 @@ impl Lifecycle {
             }
             known.seq
         };
+        self.tell_decisions(program, &there).await?;
         for entry in self.0.registry.entries() {
             let _turn = entry.guarding.lock().await;
             self.tell_unless_over(&entry, program).await?;
@@ -102,8 +103,22 @@ impl Lifecycle {
         let Some(entry) = id.and_then(|id| self.0.registry.get(&id)) else {
             return;
         };
-        if (event.what, event.connection.verdict) == (What::Verdict, Verdict::Deny) {
-            self.denied(&entry, &event.connection, began).await;
+        let Told {
+            what,
+            connection,
+            ask,
+            ..
+        } = event;
+        match (what, ask) {
+            (What::Asked, Some(ask)) => self.asked(&entry.record(), &connection, ask).await,
+            (What::Asked, None) => {}
+            (What::Verdict, _) if connection.verdict == Verdict::Ask => {}
+            (What::Verdict | What::Closed, _) => {
+                self.answered(&entry.record(), &connection).await;
+            }
+        }
+        if what == What::Verdict && connection.verdict == Verdict::Deny {
+            self.denied(&entry, &connection, began).await;
         }
     }
 
