@@ -3,6 +3,7 @@
 mod access;
 mod exec;
 mod layers;
+mod outbound;
 mod snapshot;
 
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use crate::parse;
 pub(crate) use access::{Audit, Key, NewKey as NewKeyFlags, Tenant, Terms};
 pub(crate) use exec::Exec;
 pub(crate) use layers::{Export, Layers, Source};
+pub(crate) use outbound::{Approvals, Connections};
 pub(crate) use snapshot::Snapshot;
 
 /// Sandboxes for AI agents: start in milliseconds, run anything, throw away.
@@ -93,6 +95,11 @@ pub(crate) enum Command {
     /// Seal what sandboxes write, go back to it, and make others of it
     #[command(subcommand)]
     Layers(Layers),
+    /// Show what a sandbox reached, and what it was refused
+    Connections(Connections),
+    /// Show what waits for somebody's word, and allow or refuse it
+    #[command(subcommand)]
+    Approvals(Approvals),
     /// Save running sandboxes, show and remove what was saved
     #[command(subcommand)]
     Snapshot(Snapshot),

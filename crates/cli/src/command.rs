@@ -1,8 +1,10 @@
 //! One file per command; this one sends each on its way.
 
+mod approvals;
 mod audit;
 mod completion;
 mod config;
+mod connections;
 mod cp;
 mod create;
 mod doctor;
@@ -61,6 +63,8 @@ pub(crate) async fn run(args: Args, output: &Output) -> ExitCode {
         Command::Key(flags) => ok(key::run(global, flags, output).await),
         Command::Tenant(flags) => ok(tenant::run(global, flags, output).await),
         Command::Audit(flags) => ok(audit::run(global, &flags, output).await),
+        Command::Connections(flags) => ok(connections::run(global, flags, output).await),
+        Command::Approvals(flags) => approvals::run(global, flags, output).await,
         Command::Snapshot(flags) => snapshot::run(global, flags, output).await,
         Command::Layers(flags) => layers::run(global, flags, output).await,
         Command::Doctor => doctor::run(output),

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use barchan_wire::lifecycle::approval::ApprovalState;
+
 /// How long a sandbox may live; `None` is for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Lifetime(pub(crate) Option<Duration>);
@@ -67,6 +69,16 @@ pub(crate) fn lifetime(text: &str) -> Result<Lifetime, String> {
         "never" => Ok(Lifetime(None)),
         _ => duration(text).map(|it| Lifetime(Some(it))),
     }
+}
+
+/// Reads a state of approvals.
+pub(crate) fn approval_state(text: &str) -> Result<ApprovalState, String> {
+    let mut all = ApprovalState::ALL.into_iter();
+    let found = all.find(|state| state.word().eq_ignore_ascii_case(text));
+    found.ok_or_else(|| {
+        let words = ApprovalState::ALL.map(ApprovalState::word).join(", ");
+        format!("`{text}` is no state; write one of {words}")
+    })
 }
 
 /// Reads `KEY=VALUE`; the value may be empty and may hold `=`.

@@ -69,6 +69,15 @@ pub(crate) async fn find_snapshot(client: &Client, text: &str) -> Result<Snapsho
     the_one(text, "snapshot", all.into_iter().map(|it| it.id))
 }
 
+/// The approval that an id, or the beginning of one, names.
+pub(crate) async fn find_approval(client: &Client, text: &str) -> Result<String> {
+    if !is_id_like(text) {
+        bail!("`{text}` is no approval's id; `barchan approvals list --all` shows them");
+    }
+    let all = client.approvals(&[]).await?;
+    the_one(text, "approval", all.into_iter().map(|it| it.id))
+}
+
 /// The id that begins so, if it is one alone.
 fn the_one<T: ToString>(text: &str, what: &str, ids: impl Iterator<Item = T>) -> Result<T> {
     let mut found = ids.filter(|id| id.to_string().starts_with(text));

@@ -2,6 +2,7 @@
 
 mod images;
 mod layers;
+mod outbound;
 mod snapshots;
 
 use barchan_wire::id::SandboxId;

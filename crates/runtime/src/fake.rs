@@ -44,6 +44,7 @@ pub struct Fake {
     /// Whether it is told that pauses are done.
     pausing: watch::Sender<bool>,
     capabilities: Capabilities,
+    egress: Option<PathBuf>,
     guest: Guest,
     home: PathBuf,
     handle: Handle,
@@ -77,6 +78,7 @@ impl Fake {
             copying: watch::Sender::new(true),
             pausing: watch::Sender::new(true),
             capabilities: all,
+            egress: None,
             guest: Arc::new(|stream| Box::pin(ping::answer(stream))),
             home: home.to_owned(),
             handle: Handle::current(),
@@ -94,6 +96,13 @@ impl Fake {
     #[must_use]
     pub fn with_capabilities(mut self, capabilities: Capabilities) -> Self {
         self.capabilities = capabilities;
+        self
+    }
+
+    /// Has something at this socket guard what sandboxes send out.
+    #[must_use]
+    pub fn with_egress(mut self, socket: &Path) -> Self {
+        self.egress = Some(socket.to_owned());
         self
     }
 
@@ -190,6 +199,10 @@ impl Fake {
 impl Runtime for Fake {
     fn capabilities(&self) -> Capabilities {
         self.capabilities.clone()
+    }
+
+    fn egress(&self) -> Option<PathBuf> {
+        self.egress.clone()
     }
 
     async fn create(&self, plan: Plan) -> Result<Observed, RuntimeError> {

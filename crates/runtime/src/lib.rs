@@ -76,6 +76,12 @@ pub trait Runtime: Send + Sync {
     /// How the host reaches a port of the sandbox. Port 44772 is always the in-sandbox daemon.
     async fn endpoint(&self, id: &SandboxId, port: u16) -> Result<Upstream, RuntimeError>;
 
+    /// The socket of the program that guards what sandboxes send out; `None` where there is none,
+    /// and sandboxes have no network. Another one may stand there each time it is asked for.
+    fn egress(&self) -> Option<PathBuf> {
+        None
+    }
+
     /// The tail of the entrypoint's output, at most [`LOG_BYTES_MAX`] bytes, also after its end.
     async fn logs(&self, id: &SandboxId) -> Result<Vec<u8>, RuntimeError>;
 

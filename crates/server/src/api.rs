@@ -1,6 +1,7 @@
 //! HTTP: parses and answers. Below here nobody sees a request.
 
 mod admission;
+mod approvals;
 mod auth;
 mod body;
 mod diagnostics;
@@ -17,6 +18,7 @@ mod links;
 mod metrics;
 mod once;
 mod openapi;
+mod outbound;
 mod pages;
 mod pools;
 mod proxy;
@@ -44,6 +46,7 @@ use barchan_daemon::payload::Payload;
 use barchan_daemon::shutdown::Shutdown;
 use barchan_daemon::tasks::Tasks;
 use barchan_wire::header::{API_KEY, SANDBOX_TOKEN};
+use barchan_wire::lifecycle::code;
 use http::HeaderValue;
 use http::{Method, Request, Response};
 use tokio::sync::OwnedSemaphorePermit;
@@ -257,7 +260,16 @@ impl Api {
             Operation::CommitLayer => self.commit_layer(place, request, &identity).await,
             Operation::Undo => self.undo(place, request).await,
             Operation::Fork => self.fork(place, request, &identity).await,
-            Operation::Missing(missing) => Err(self.missing(missing, place)),
+            Operation::NetworkPolicy => self.network_policy(place).await,
+            Operation::SetNetworkPolicy
+            | Operation::PatchNetworkPolicy
+            | Operation::CutNetworkPolicy => self.change_network_policy(place, request).await,
+            Operation::Connections => self.connections(place).await,
+            Operation::ListApprovals => self.list_approvals(&request),
+            Operation::Approval => self.approval(place),
+            Operation::Approve => self.say(place, request, (&identity, true)).await,
+            Operation::Reject => self.say(place, request, (&identity, false)).await,
+            Operation::Templates => Err(no_templates()),
         }
     }
 
@@ -270,6 +282,12 @@ impl Api {
             .unwrap_or(&self.own_host)
             .to_owned()
     }
+}
+
+/// The documented answer for what only other servers of this API do.
+fn no_templates() -> Refusal {
+    let message = "this server has no templates";
+    Refusal::new(501, code::TEMPLATE_NOT_SUPPORTED, message)
 }
 
 /// The methods that reach programs in sandboxes.

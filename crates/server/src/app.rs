@@ -28,8 +28,9 @@ use tokio::sync::Semaphore;
 use crate::activity::Activity;
 pub use crate::api::BadSecrets;
 use crate::api::{self, Api, Gate, Links, Pool, Reload, Tenancy};
+use crate::approvals::Approvals;
 use crate::config::{self, Settings, SettingsError};
-use crate::lifecycle::{Lifecycle, LifecycleError, Parts};
+use crate::lifecycle::{KeptPool, Lifecycle, LifecycleError, Parts};
 use crate::observe::{BadFigures, Observe};
 use crate::store::{Store, StoreError};
 use export::Export;
@@ -160,6 +161,8 @@ impl App {
         let (tasks, shutdown) = (Tasks::new(), Shutdown::new());
         let hands = (&clock, &tasks, &shutdown);
         let tenancy = tenancy::open(settings, &site, access, hands)?;
+        let asked = std::mem::take(&mut kept.approvals);
+        let approvals = Approvals::open(asked, Arc::clone(&store), hands);
         let parts = Parts {
             runtime,
             store: Arc::clone(&store),
@@ -168,13 +171,12 @@ impl App {
             observe: observe.clone(),
             tasks: tasks.clone(),
             shutdown: shutdown.clone(),
+            terms: make::terms(settings),
+            approvals,
         };
         let lifecycle = Lifecycle::open(parts, make::rules(settings)).await?;
         store.slot().await?.begin(&boot).kept().await?;
-        let admission = make::admission(settings);
-        lifecycle.open_pools(pools, |pool| {
-            admission.draft_of(pool, &lifecycle.capabilities())
-        });
+        open_pools(&lifecycle, pools, settings);
         let made = Made {
             lifecycle,
             gate: tenancy::gate(&tenancy, key, seed),
@@ -296,6 +298,14 @@ impl App {
             }
         }
     }
+}
+
+/// Takes up the pools that were kept.
+fn open_pools(lifecycle: &Lifecycle, pools: Vec<KeptPool>, settings: &Settings) {
+    let admission = make::admission(settings);
+    lifecycle.open_pools(pools, |pool| {
+        admission.draft_of(pool, &lifecycle.capabilities())
+    });
 }
 
 /// What the first reading of the settings is put together of.

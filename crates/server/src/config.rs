@@ -5,6 +5,7 @@ mod access;
 mod catalog;
 mod check;
 mod doubts;
+mod egress;
 mod environment;
 mod finding;
 mod foreign;
@@ -27,6 +28,7 @@ use serde::{Deserialize, Serialize};
 
 pub use access::{Access, Audit};
 pub(crate) use check::endpoint;
+pub use egress::Egress;
 pub use finding::{Finding, Origin, SettingsError, Severity};
 pub use foreign::{Import, Line, Outcome, import};
 pub use handed::Handed;
@@ -67,6 +69,9 @@ pub struct Settings {
     /// How requests reach programs inside sandboxes.
     #[config(nested)]
     pub proxy: Proxy,
+    /// What sandboxes may send out, and how much of it. See `docs/reference/egress.md`.
+    #[config(nested)]
+    pub egress: Egress,
     /// How much keys may ask for. `barchan key` and `barchan tenant` make keys and tenants.
     #[config(nested)]
     pub access: Access,

@@ -4,6 +4,7 @@ mod error;
 mod expiry;
 mod feed;
 mod graves;
+mod guard;
 mod layer;
 mod list;
 mod pool;
@@ -18,6 +19,7 @@ pub mod state;
 
 pub use error::{LifecycleError, Verb};
 pub use feed::{Change, Watch};
+pub use guard::GuardError;
 pub use layer::LayerError;
 pub use list::Filter;
 pub(crate) use list::word;

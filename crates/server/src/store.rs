@@ -1,6 +1,7 @@
 //! What must survive the server: records, written before anything is promised.
 
 mod access;
+mod approvals;
 mod migrate;
 mod once;
 mod row;
@@ -20,6 +21,7 @@ use prometheus::Histogram;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::access::KeptAccess;
+use crate::approvals::ApprovalRecord;
 use crate::lifecycle::state::Record;
 use crate::lifecycle::{KeptPool, SnapshotRecord};
 pub use once::{Claim, Claimed, Outcome, Settled, Standing};
@@ -64,6 +66,8 @@ pub struct Kept {
     pub access: KeptAccess,
     /// The records of snapshots.
     pub snapshots: Vec<SnapshotRecord>,
+    /// What somebody is or was asked, the oldest first.
+    pub approvals: Vec<ApprovalRecord>,
     /// Whether the host was started anew since the store was last open.
     pub host_restarted: bool,
     /// Whether no server has begun its work with this database yet.
@@ -122,6 +126,8 @@ enum Change {
     Begin(String),
     PutSnapshot(snapshots::Row),
     RemoveSnapshot(String),
+    PutApproval(approvals::Row),
+    RemoveApprovals(Vec<String>),
 }
 
 impl Change {

@@ -4,6 +4,7 @@
 //! numbers may come as text, and a field's name in camel case or snake case.
 
 pub mod access;
+pub mod approval;
 pub mod changes;
 pub mod code;
 pub mod create;

@@ -31,6 +31,7 @@ TIME = "takes a clock that the test sets"
 CAUGHT = "takes a moment that cannot be held from outside"
 OF_IMAGES = "takes an archive, and is asked for in test_images.py or not to be had from outside"
 OF_LAYERS = "takes layers, which no client of others asks for"
+OF_ASKS = "takes a connection that waits, which no client of others knows of"
 WEAK = "takes a host that cannot do it"
 BY_SERVER_TESTS = {
     "ACCESS_LIMIT_REACHED": ("takes 10,000 keys", "src/api/keys.rs"),
@@ -63,6 +64,9 @@ BY_SERVER_TESTS = {
     "LAYER::COMPARISONS_BUSY": (OF_LAYERS, "tests/it/layers.rs"),
     "LAYER::FAILED": (FAILS, "tests/it/layers.rs"),
     "LAYER::NOT_SUPPORTED": (WEAK, "tests/it/layers.rs"),
+    "APPROVAL::NOT_FOUND": (OF_ASKS, "tests/it/approvals.rs"),
+    "APPROVAL::NOT_PENDING": (OF_ASKS, "tests/it/approvals.rs"),
+    "APPROVAL::EXPIRED": (OF_ASKS, "tests/it/approvals.rs"),
     "SANDBOX::API_NOT_SUPPORTED": (WEAK, "tests/it/lifecycle.rs"),
     "COMMAND_OUTCOME_UNKNOWN": (CAUGHT, "tests/it/once.rs"),
     "COMMAND_RESULT_EXPIRED": ("takes 64 MiB of results", "src/api/once.rs"),

@@ -1,6 +1,7 @@
 //! A scripted server on a Unix socket that writes down what it is asked.
 
 pub(crate) mod layers;
+pub(crate) mod outbound;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -118,6 +119,7 @@ fn routes(shared: Shared) -> Router {
         )
         .route(&format!("{inside}/pty/t1/ws"), get(attach))
         .merge(layers::routes())
+        .merge(outbound::routes())
         .with_state(shared)
 }
 

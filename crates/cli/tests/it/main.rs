@@ -12,6 +12,7 @@ mod layers;
 mod local;
 mod logs;
 mod once;
+mod outbound;
 mod program;
 mod sandboxes;
 mod settings;

@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use axum::{Json, Router};
 use barchan_client::{Client, ClientError, Filter, Limits, Target};
+use barchan_wire::lifecycle::approval::{ApprovalState, Decide, Word};
 use barchan_wire::lifecycle::{CreateSandbox, Image, State, Time};
 use serde_json::{Value, json};
 
@@ -134,4 +135,27 @@ async fn nobody_there_is_told_with_the_address() {
     let error = client.health().await.unwrap_err();
     assert!(matches!(error, ClientError::Connect { .. }), "{error:?}");
     assert!(error.to_string().contains("/none"), "{error}");
+}
+
+#[tokio::test]
+async fn connections_and_approvals_are_asked_for() {
+    let path = "/x/sandboxes/0b0e7d5c-58a0-4d67-a3f8-0a1b2c3d4e5f/connections";
+    let list = json!({"connections": [], "forgotten": 7});
+    let served = answering("GET", path, 200, list);
+    assert_eq!(served.client.connections(&id()).await.unwrap().forgotten, 7);
+
+    let approval = json!({
+        "id": "a/b", "kind": "egress", "subject": "a.example", "state": "approved",
+        "askedAt": "2030-01-01T00:00:00Z", "deadline": "2030-01-01T00:02:00Z", "default": "reject",
+    });
+    let path = "/x/approvals?state=pending&state=expired";
+    let served = answering("GET", path, 200, json!({"items": [approval]}));
+    let states = [ApprovalState::Pending, ApprovalState::Expired];
+    assert_eq!(served.client.approvals(&states).await.unwrap().len(), 1);
+
+    let served = answering("POST", "/x/approvals/a%2Fb/approve", 200, approval);
+    let decided = served
+        .client
+        .decide("a/b", Word::Approve, &Decide::default());
+    assert_eq!(decided.await.unwrap().state, ApprovalState::Approved);
 }

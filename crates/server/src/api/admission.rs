@@ -20,7 +20,7 @@ use barchan_wire::secret::Secret;
 
 use super::errors::Refusal;
 use crate::lifecycle::Draft;
-use crate::lifecycle::state::{Allotment, Origin};
+use crate::lifecycle::state::{Allotment, Origin, Policy};
 
 /// Longest single text a program can be given, and all of them together, in bytes (what Linux
 /// passes on at a start).
@@ -117,6 +117,8 @@ impl Admission {
             pre_start,
             periodic,
             gpus,
+            // Whoever admits it has the guard look at it.
+            policy: asked.network_policy.map(Policy::from),
             from: None,
         })
     }
@@ -190,15 +192,13 @@ fn offered(asked: &CreateSandbox) -> Result<(), Refusal> {
         let message = "this server has no templates: name an image and an entrypoint";
         return Err(Refusal::new(400, code::INVALID_ENTRYPOINT, message));
     }
+    let credentials = asked.credential_proxy.is_some_and(|it| it.enabled);
     for (present, name) in [
         (
             asked.secure_access,
             "secureAccess; every port needs the endpoint's token already",
         ),
-        (
-            asked.network_policy.is_some(),
-            "networkPolicy; its sandboxes have no network at all",
-        ),
+        (credentials, "credentialProxy"),
     ] {
         if present {
             return Err(Refusal::parameter(format!(

@@ -1,5 +1,6 @@
 //! Who may: the key of the settings, the keys that admins made, and the token of each sandbox.
 
+use barchan_wire::egress::EGRESS_AUTH;
 use barchan_wire::header::{API_KEY, API_KEY_ALIAS, SANDBOX_TOKEN, SECURE_ACCESS};
 use barchan_wire::id::SandboxId;
 use barchan_wire::lifecycle::{Time, code};
@@ -46,11 +47,21 @@ impl Gate {
 
     /// The token that opens one sandbox's ports.
     pub(super) fn token(&self, id: &SandboxId) -> String {
+        self.made_of(&[id.as_str()])
+    }
+
+    /// The token that opens what port 18080 of one sandbox serves, and nothing else.
+    pub(super) fn egress_token(&self, id: &SandboxId) -> String {
+        self.made_of(&["egress:", id.as_str()])
+    }
+
+    /// A text that nobody else can make of these.
+    fn made_of(&self, parts: &[&str]) -> String {
         // A key of any length is fine, so this cannot fail; a token nobody can know would follow.
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(self.seed.reveal().as_bytes()) else {
             return uuid::Uuid::new_v4().to_string();
         };
-        mac.update(id.as_str().as_bytes());
+        parts.iter().for_each(|part| mac.update(part.as_bytes()));
         hex::encode(mac.finalize().into_bytes())
     }
 
@@ -127,6 +138,31 @@ impl Gate {
             return Err(unknown);
         }
         Err(no_access())
+    }
+
+    /// Who has a key or the token of what guards the sandbox. Its other token opens nothing there.
+    pub(super) fn identify_at_guard(
+        &self,
+        headers: &HeaderMap,
+        id: Option<&SandboxId>,
+        now: Time,
+    ) -> Result<Identity, Refusal> {
+        let sent = headers.get(EGRESS_AUTH).zip(id);
+        let shows_token = sent.is_some_and(|(sent, id)| {
+            let right = self.egress_token(id);
+            same(sent.as_bytes(), right.as_bytes())
+        });
+        match self.identify(headers, now, &KEY_HEADERS) {
+            // The token alone would do.
+            Ok(identity) if identity.tenant().is_some() && shows_token => {
+                Ok(Identity::Token(Beside::of(Some(identity))))
+            }
+            Err(_) if shows_token => Ok(Identity::Token(Beside::default())),
+            known => known.map_err(|_| {
+                let code = code::MISSING_OR_INVALID_SECURE_ACCESS;
+                Refusal::new(401, code, "unauthorized")
+            }),
+        }
     }
 
     /// Refuses a wrong token in the header of OpenSandbox's gateway, whatever else came along.

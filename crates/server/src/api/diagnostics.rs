@@ -16,7 +16,7 @@ use super::Api;
 use super::errors::Refusal;
 use super::query::Query;
 use super::reply::{self, Body};
-use super::routes::{Missing, Place};
+use super::routes::Place;
 use super::sandboxes::id;
 use crate::lifecycle::state::{Record, State};
 use text::{Cut, Usage};
@@ -138,26 +138,6 @@ impl Api {
         // BOUNDARY: sandbox → host, at most 64 KiB by the runtime's word.
         // Test: hostile_output_is_text_in_the_diagnostics
         Ok(self.lifecycle.logs(id).await?)
-    }
-
-    /// The documented answer for what only other servers of this API do.
-    pub(super) fn missing(&self, missing: Missing, place: &Place) -> Refusal {
-        let (status, code, message) = match missing {
-            Missing::Templates => (
-                501,
-                code::TEMPLATE_NOT_SUPPORTED,
-                "this server has no templates",
-            ),
-            Missing::NetworkPolicy => {
-                let known = id(place).and_then(|id| Ok(self.lifecycle.get(&id)?));
-                if let Err(refusal) = known {
-                    return refusal;
-                }
-                let message = "this sandbox has no network policy, and no network";
-                (502, code::BACKEND_CONNECTION_FAILED, message)
-            }
-        };
-        Refusal::new(status, code, message)
     }
 }
 

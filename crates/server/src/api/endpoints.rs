@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use barchan_daemon::payload::Payload;
+use barchan_wire::egress::EGRESS_PORT;
 use barchan_wire::lifecycle::error::{Faults, ValidationBody};
 use barchan_wire::lifecycle::{Endpoint, code, lax};
 use barchan_wire::secret::Secret;
@@ -19,8 +20,9 @@ use super::routes::Place;
 use super::sandboxes::id;
 use crate::lifecycle::LifecycleError;
 
-/// The token's header as clients are told it.
+/// The headers of tokens as clients are told them.
 const TOKEN_HEADER: &str = "X-EXECD-ACCESS-TOKEN";
+const EGRESS_HEADER: &str = "OPENSANDBOX-EGRESS-AUTH";
 
 impl Api {
     /// The address is the server's own whether the caller asks for its proxy or not: one
@@ -48,6 +50,13 @@ impl Api {
         self.lifecycle.reachable(&id).map_err(no_endpoint)?;
         let base = if place.is_v1 { "/v1" } else { "" };
         let host = self.host_of(request);
+        if until.is_some() && port == EGRESS_PORT {
+            let message = format!(
+                "port {EGRESS_PORT} is opened by its token alone: leave expires out, and send the \
+                 headers that come with the endpoint"
+            );
+            return Err(Refusal::parameter(message));
+        }
         if let Some(until) = until {
             let port = Port { id: &id, port };
             let signature = self.links.sign(Purpose::Link, port, until);
@@ -67,8 +76,11 @@ impl Api {
         };
         let endpoint =
             endpoint.unwrap_or_else(|| format!("{host}{base}/sandboxes/{id}/proxy/{port}"));
-        let token = Secret::new(self.gate.token(&id));
-        let headers = Some(BTreeMap::from([(TOKEN_HEADER.to_owned(), token)]));
+        let (name, token) = match port {
+            EGRESS_PORT => (EGRESS_HEADER, self.gate.egress_token(&id)),
+            _ => (TOKEN_HEADER, self.gate.token(&id)),
+        };
+        let headers = Some(BTreeMap::from([(name.to_owned(), Secret::new(token))]));
         Ok(reply::json(200, &Endpoint { endpoint, headers }))
     }
 

@@ -5,10 +5,12 @@ use barchan_wire::lifecycle::{ErrorBody, ValidationBody, code};
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, Method, Response};
 
+use super::approvals::by_approval;
 use super::pages;
 use super::reply::{self, Body};
 use crate::access::{QuotaError, Resource};
-use crate::lifecycle::{LayerError, LifecycleError, SnapshotError, Verb};
+use crate::egress::ProgramError;
+use crate::lifecycle::{GuardError, LayerError, LifecycleError, SnapshotError, Verb};
 
 /// A refusal: its status, its body and at most one header of its own.
 #[derive(Debug)]
@@ -20,6 +22,8 @@ struct Inner {
     body: Refused,
     header: Option<(HeaderName, HeaderValue)>,
     is_repeated: bool,
+    /// Whether it is told as text alone, as callers of port 18080 expect.
+    is_plain: bool,
 }
 
 #[derive(Debug)]
@@ -36,6 +40,7 @@ impl Refusal {
             body,
             header: None,
             is_repeated: false,
+            is_plain: false,
         }))
     }
 
@@ -78,6 +83,12 @@ impl Refusal {
         self
     }
 
+    /// The same, told as text alone.
+    pub(super) fn plain(mut self) -> Self {
+        self.0.is_plain = true;
+        self
+    }
+
     pub(super) fn is_repeated(&self) -> bool {
         self.0.is_repeated
     }
@@ -98,6 +109,7 @@ impl Refusal {
             body: Refused::Error(body),
             header: None,
             is_repeated: false,
+            is_plain: false,
         }))
     }
 
@@ -128,8 +140,10 @@ impl Refusal {
             body,
             header,
             is_repeated: _,
+            is_plain,
         } = *self.0;
         let mut response = match &body {
+            Refused::Error(body) if is_plain => reply::text(status, body.message.clone()),
             Refused::Error(body) => reply::json(status, body),
             Refused::Invalid(body) => reply::json(status, body),
         };
@@ -166,6 +180,7 @@ impl From<ValidationBody> for Refusal {
             body: Refused::Invalid(body),
             header: None,
             is_repeated: false,
+            is_plain: false,
         }))
     }
 }
@@ -189,6 +204,8 @@ impl From<LifecycleError> for Refusal {
             LifecycleError::Runtime { verb, source } => by_runtime(*verb, source.kind),
             LifecycleError::Snapshot(error) => by_snapshot(error),
             LifecycleError::Layer(error) => by_layer(error),
+            LifecycleError::Guard(error) => by_guard(error),
+            LifecycleError::Approval(error) => by_approval(error),
             LifecycleError::Volumes(source) => by_runtime(Verb::Reach, source.kind),
             LifecycleError::Late { verb, .. } => (500, failed(*verb)),
             LifecycleError::Store(_) => (500, code::INTERNAL_ERROR),
@@ -276,6 +293,16 @@ fn by_snapshot(error: &SnapshotError) -> (u16, &'static str) {
         SnapshotError::Unsupported => (501, code::SNAPSHOT_NOT_IMPLEMENTED),
         SnapshotError::Transfer(source) => by_transfer(source.kind),
         SnapshotError::TooDeep(_) => (409, code::SNAPSHOT_PREFLIGHT_FAILED),
+    }
+}
+
+fn by_guard(error: &GuardError) -> (u16, &'static str) {
+    match error {
+        GuardError::Absent | GuardError::Program(ProgramError::Unreached(_)) => {
+            (502, code::BACKEND_CONNECTION_FAILED)
+        }
+        GuardError::Program(ProgramError::Late(_)) => (504, code::BACKEND_TIMEOUT),
+        GuardError::Program(_) | GuardError::Unknown => (502, code::BACKEND_RESPONSE_FAILED),
     }
 }
 

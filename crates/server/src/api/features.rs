@@ -1,6 +1,7 @@
 //! What the operator has switched off.
 
 use barchan_runtime::EXECD_PORT;
+use barchan_wire::egress::EGRESS_PORT;
 use barchan_wire::lifecycle::{Hooks, code};
 
 use super::Api;
@@ -30,6 +31,11 @@ impl Api {
                 &[(on.diagnostics, "diagnostics")]
             }
             Operation::Report
+            | Operation::Connections
+            | Operation::ListApprovals
+            | Operation::Approval
+            | Operation::Approve
+            | Operation::Reject
             | Operation::SealLayer
             | Operation::ListLayers
             | Operation::InspectLayer
@@ -65,9 +71,9 @@ impl Api {
         }
     }
 
-    /// Lets pass the daemon's port, and others if those are offered.
+    /// Lets pass ports that no program of the sandbox has, and others if those are offered.
     pub(super) fn offer_port(&self, port: u16) -> Result<(), Refusal> {
-        match port == EXECD_PORT || self.features.service_ports {
+        match matches!(port, EXECD_PORT | EGRESS_PORT) || self.features.service_ports {
             true => Ok(()),
             false => Err(refused("service_ports")),
         }

@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use barchan_daemon::payload::Payload;
 use barchan_runtime::{EXECD_PORT, Upstream};
+use barchan_wire::egress::EGRESS_PORT;
 use barchan_wire::header::{ACCESS_RENEW, GATEWAY, GATEWAY_REFUSED};
 use barchan_wire::id::SandboxId;
 use barchan_wire::lifecycle::code;
@@ -113,6 +114,10 @@ impl Api {
         let asks_seal = sealing::is_asked(request.headers());
         let id: Option<SandboxId> = target.id().parse().ok();
         let port = endpoints::port(target.port());
+        if matches!(port, Ok(EGRESS_PORT)) {
+            let guarded = Box::pin(self.relay_to_guard(peer, target, id, request, trail));
+            return guarded.await.map_err(Refusal::plain);
+        }
         let named = (id.as_ref(), port.as_ref().ok().copied());
         let (pass, identity) = self.admit(peer, target, named, &request)?;
         trail.is_of(identity.clone());
@@ -241,7 +246,7 @@ impl Api {
 
 /// In a path beside the API's routes programs are reached by the methods that its clients use; in a
 /// host of its own by all that make sense through a proxy.
-fn check_method(target: &Target, method: &Method) -> Result<(), Refusal> {
+pub(super) fn check_method(target: &Target, method: &Method) -> Result<(), Refusal> {
     let is_taken = match target.form() {
         Form::Host => !matches!(*method, Method::CONNECT | Method::TRACE),
         Form::Path | Form::Signed => PROXIED.contains(method),

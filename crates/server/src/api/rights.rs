@@ -3,7 +3,7 @@
 use barchan_wire::lifecycle::code;
 
 use super::errors::Refusal;
-use super::routes::{Missing, Operation, Place};
+use super::routes::{Operation, Place};
 
 /// Who may ask for an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,11 +36,22 @@ pub(super) struct Rights {
 }
 
 impl Operation {
-    /// What it needs. Every operation has its line here: there is no default.
+    /// What it needs.
     pub(super) fn rights(self) -> Rights {
+        let (name, need, is_change, subject) = self.row();
+        Rights {
+            name,
+            need,
+            is_change,
+            subject,
+        }
+    }
+
+    /// Every operation has its line here: there is no default.
+    fn row(self) -> (&'static str, Need, bool, Subject) {
         use Need::{Admin, Key, Nothing};
         use Subject::{None, Other, Sandbox};
-        let (name, need, is_change, subject) = match self {
+        match self {
             Self::Health => ("health", Nothing, false, None),
             Self::Version => ("version", Nothing, false, None),
             Self::Describe => ("describe", Nothing, false, None),
@@ -79,7 +90,11 @@ impl Operation {
             Self::Tenant => ("tenant.get", Admin, false, Other),
             Self::ChangeTenant => ("tenant.change", Admin, true, Other),
             Self::RemoveTenant => ("tenant.delete", Admin, true, Other),
-            Self::Missing(Missing::NetworkPolicy) => ("sandbox.policy", Key, false, Sandbox),
+            Self::NetworkPolicy => ("sandbox.policy", Key, false, Sandbox),
+            Self::SetNetworkPolicy | Self::PatchNetworkPolicy | Self::CutNetworkPolicy => {
+                ("sandbox.policy.change", Key, true, Sandbox)
+            }
+            Self::Connections => ("sandbox.connections", Key, false, Sandbox),
             Self::CreateSnapshot => ("snapshot.create", Key, true, Sandbox),
             Self::ListSnapshots => ("snapshot.list", Key, false, None),
             Self::Snapshot => ("snapshot.get", Key, false, Other),
@@ -94,13 +109,12 @@ impl Operation {
             Self::CommitLayer => ("layer.commit", Key, true, Sandbox),
             Self::Undo => ("sandbox.undo", Key, true, Sandbox),
             Self::Fork => ("sandbox.fork", Key, true, Sandbox),
-            Self::Missing(Missing::Templates) => ("template", Key, false, None),
-        };
-        Rights {
-            name,
-            need,
-            is_change,
-            subject,
+            // A tenant's sandboxes ask the operator.
+            Self::ListApprovals => ("approval.list", Key, false, None),
+            Self::Approval => ("approval.get", Key, false, Other),
+            Self::Approve => ("approval.approve", Admin, true, Other),
+            Self::Reject => ("approval.reject", Admin, true, Other),
+            Self::Templates => ("template", Key, false, None),
         }
     }
 }

@@ -80,14 +80,20 @@ pub(super) enum Operation {
     Undo,
     /// Other sandboxes of a layer.
     Fork,
-    Missing(Missing),
-}
-
-/// What other servers of this API do and this one does not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Missing {
-    Templates,
+    /// What a sandbox may send out.
     NetworkPolicy,
+    SetNetworkPolicy,
+    PatchNetworkPolicy,
+    CutNetworkPolicy,
+    /// What it reached or tried to.
+    Connections,
+    /// What somebody is asked.
+    ListApprovals,
+    Approval,
+    Approve,
+    Reject,
+    /// What other servers of this API have and this one does not.
+    Templates,
 }
 
 /// What the path names.
@@ -171,6 +177,7 @@ fn variable_name(before: &str) -> &'static str {
         "volumes" => "volumeName",
         "keys" => "keyId",
         "tenants" => "tenantName",
+        "approvals" => "approvalId",
         _ => "name",
     }
 }

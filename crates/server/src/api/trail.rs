@@ -78,6 +78,14 @@ impl Trail {
         self.identity = identity;
     }
 
+    /// Notes that what a sandbox may send out is to be changed, which is noted whatever opened the
+    /// port.
+    pub(super) fn leads_to_policy(&mut self) {
+        let rights = Operation::SetNetworkPolicy.rights();
+        (self.operation, self.is_change) = (rights.name, rights.is_change);
+        self.target = None;
+    }
+
     /// Notes who asks.
     pub(super) fn is_of(&mut self, identity: Identity) {
         self.identity = identity;

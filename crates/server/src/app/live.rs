@@ -152,6 +152,9 @@ impl Live {
 /// The same server by other settings.
 fn renewed(api: &Api, settings: &Settings, gate: Gate, links: Arc<Links>) -> Api {
     api.proxy.pool.keep_for(make::keep(settings));
+    if let Some(terms) = make::terms(settings) {
+        api.lifecycle.guard_by(terms);
+    }
     Api {
         lifecycle: api.lifecycle.under(make::rules(settings)),
         gate,

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use barchan_daemon::clock::Clock;
 use barchan_runtime::Limits;
+use barchan_wire::egress;
 use barchan_wire::lifecycle::{Rate, resources};
 
 use crate::api::{AccessLog, Admission, Domain, Guard, Pool, Proxy, Rates, Readers, Waits};
 use crate::audit::Sizes;
 use crate::config::{self, Settings};
+use crate::egress::Terms;
 use crate::lifecycle::state::Spans;
 use crate::lifecycle::{Retention, Rules};
 use crate::observe::{Observe, Plan};
@@ -34,6 +36,23 @@ pub(super) fn rules(settings: &Settings) -> Rules {
         verb_wait: Duration::from_secs(settings.runtime.verb_wait_s.max(1)),
         reconcile_interval: Duration::from_secs(settings.runtime.reconcile_interval_s.max(1)),
     }
+}
+
+/// What sandboxes may use of the network, if they have one.
+pub(super) fn terms(settings: &Settings) -> Option<Terms> {
+    let egress = &settings.egress;
+    let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    egress.enabled.then(|| Terms {
+        resolvers: egress.resolvers.clone(),
+        deny_always: egress.deny_always.clone(),
+        allow_always: egress.allow_always.clone(),
+        ask_s: small(egress.ask_s),
+        limits: egress::Limits {
+            connections: Some(small(egress.connections_max)),
+            total_bytes: egress.total_bytes_max,
+            bytes_per_second: egress.bytes_per_second_max,
+        },
+    })
 }
 
 /// Times the store.

@@ -7,6 +7,7 @@ use barchan_wire::lifecycle::resources;
 
 use super::{SecretSetting, Settings};
 use crate::api::{AccessLog, Domain, OSEP_SHAPE, OsepKey, Readers};
+use crate::egress::resolver;
 use crate::observe::{BadEndpoint, Endpoint};
 
 /// Shortest key that is no invitation to guess, in bytes.
@@ -14,6 +15,10 @@ const KEY_BYTES_MIN: usize = 16;
 
 /// Longest path of a Unix socket that Linux takes, in bytes.
 const SOCKET_BYTES_MAX: usize = 107;
+
+/// Most targets of a list, and the longest of them, in bytes.
+const TARGETS_MAX: usize = 4096;
+const TARGET_BYTES_MAX: usize = 300;
 
 /// A setting, and why its value cannot be used.
 pub(super) type Fault = (&'static str, &'static str);
@@ -59,6 +64,7 @@ pub(super) fn faults(settings: &Settings) -> Vec<Fault> {
     found.extend(observed(settings));
     found.extend(amounts(settings));
     found.extend(storage(settings));
+    found.extend(egress(settings));
     found
 }
 
@@ -137,6 +143,29 @@ fn storage(settings: &Settings) -> Option<Fault> {
     let mut folders = settings.storage.allowed_host_paths.iter();
     let why = "name folders by their absolute paths, without `..`";
     (!folders.all(|path| is_plain(path))).then_some(("storage.allowed_host_paths", why))
+}
+
+/// What concerns the way out of sandboxes. Whether targets are some, the program says that obeys
+/// them.
+fn egress(settings: &Settings) -> impl Iterator<Item = Fault> {
+    let egress = &settings.egress;
+    let has_resolvers = egress.resolvers.iter().all(|it| resolver(it).is_some());
+    let is_plain = |target: &String| {
+        let plain = |byte: u8| byte.is_ascii_graphic();
+        (1..=TARGET_BYTES_MAX).contains(&target.len()) && target.bytes().all(plain)
+    };
+    let is_fine = |targets: &[String]| targets.len() <= TARGETS_MAX && targets.iter().all(is_plain);
+    let why = "name at most 4096 targets: names, `*.name`, addresses or ranges";
+    [
+        (!has_resolvers).then_some((
+            "egress.resolvers",
+            "name resolvers by their addresses: 9.9.9.9 or 9.9.9.9:53",
+        )),
+        (!is_fine(&egress.deny_always)).then_some(("egress.deny_always", why)),
+        (!is_fine(&egress.allow_always)).then_some(("egress.allow_always", why)),
+    ]
+    .into_iter()
+    .flatten()
 }
 
 fn amounts(settings: &Settings) -> impl Iterator<Item = Fault> {

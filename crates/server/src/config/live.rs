@@ -29,6 +29,7 @@ fixed! {
     runtime.aliases,
     runtime.spares,
     storage.allowed_host_paths,
+    egress.enabled,
     audit.enabled,
     audit.file_size_max,
     audit.files_max,

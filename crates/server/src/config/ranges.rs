@@ -10,7 +10,7 @@ const YEAR_S: u64 = 365 * DAY_S;
 const PIDS_MAX: u64 = 4_194_304;
 
 /// Every setting that is a number, with the least and the most that it can be.
-const RANGES: [(&str, u64, u64); 30] = [
+const RANGES: [(&str, u64, u64); 34] = [
     ("server.port", 0, 65_535),
     // No calendar reaches much further.
     ("server.max_sandbox_timeout_seconds", 60, 250_000_000_000),
@@ -37,6 +37,11 @@ const RANGES: [(&str, u64, u64); 30] = [
     ("proxy.connect_wait_ms", 0, DAY_S * 1000),
     ("proxy.answer_wait_s", 0, DAY_S),
     ("proxy.idle_s", 0, DAY_S),
+    ("egress.ask_s", 1, 3600),
+    ("egress.connections_max", 1, 1_000_000),
+    // Less lets nothing through that is worth it.
+    ("egress.bytes_per_second_max", 1024, 1 << 40),
+    ("egress.total_bytes_max", 1024, 1 << 60),
     ("access.admin_rate_per_s", 1, 1_000_000),
     ("access.admin_burst", 0, 1_000_000),
     ("access.tenant_rate_per_s", 0, 1_000_000),

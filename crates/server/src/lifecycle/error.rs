@@ -7,10 +7,12 @@ use barchan_runtime::RuntimeError;
 use barchan_wire::id::SandboxId;
 use barchan_wire::limits::SANDBOX_LABELS_MAX;
 
+use super::guard::GuardError;
 use super::layer::LayerError;
 use super::snapshot::SnapshotError;
 use super::state::Refusal;
 use crate::access::QuotaError;
+use crate::approvals::ApprovalError;
 use crate::store::StoreError;
 
 /// What the runtime was asked to do.
@@ -151,6 +153,12 @@ pub enum LifecycleError {
         /// How long was waited.
         after: Duration,
     },
+    /// What sandboxes may send out cannot be asked or told.
+    #[error(transparent)]
+    Guard(#[from] GuardError),
+    /// A word about something that somebody is asked does not count.
+    #[error(transparent)]
+    Approval(#[from] ApprovalError),
     /// A record is not kept, so nothing is promised.
     #[error(transparent)]
     Store(#[from] StoreError),

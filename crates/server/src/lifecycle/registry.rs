@@ -22,6 +22,9 @@ pub(super) struct Entry {
     /// Held by whoever has the runtime do something with this sandbox: creates, deletes, pauses
     /// and resumes of one sandbox come one after the other.
     pub(super) turn: TurnMutex<()>,
+    /// Held by whoever tells what this sandbox may send out, or changes it: the last one told is
+    /// the last one kept.
+    pub(super) guarding: TurnMutex<()>,
     /// Who uses it.
     pub(super) activity: Activity,
     record: Mutex<Arc<Record>>,
@@ -45,6 +48,7 @@ impl Entry {
     pub(super) fn new(record: Record, clock: &Clock) -> Self {
         Self {
             turn: TurnMutex::new(()),
+            guarding: TurnMutex::new(()),
             activity: Activity::starting(clock),
             is_paused: watch::Sender::new(record.state().is_paused()),
             record: Mutex::new(Arc::new(record)),

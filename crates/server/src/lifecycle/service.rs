@@ -3,9 +3,11 @@
 
 mod changes;
 mod figures;
+mod guarding;
 mod layers;
 mod observe;
 mod once;
+mod parts;
 mod pauses;
 mod pools;
 mod recall;
@@ -17,15 +19,13 @@ mod usage;
 mod verbs;
 mod volumes;
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use barchan_daemon::clock::Clock;
 use barchan_daemon::shutdown::Shutdown;
 use barchan_daemon::tasks::Tasks;
-use barchan_runtime::{Capabilities, ErrorKind, Gpus, Hook, Limits, Runtime, RuntimeError, Shares};
+use barchan_runtime::{Capabilities, ErrorKind, Runtime, RuntimeError, Shares};
 use barchan_wire::id::SandboxId;
-use barchan_wire::secret::Secret;
 
 use super::error::{LifecycleError, Verb};
 use super::expiry::Deadlines;
@@ -36,10 +36,13 @@ use super::registry::{Entry, Registry};
 use super::scope::Scope;
 use super::snapshot::Snapshots;
 pub use changes::{Comparing, Range, To};
+use guarding::Guarding;
+pub use parts::{Draft, Parts};
 use pools::Pools;
 pub use rules::Rules;
 
-use super::state::{Action, Event, Origin, Record, Refusal, State};
+use super::state::{Action, Event, Record, Refusal, State};
+use crate::approvals::Approvals;
 use crate::observe::{Observe, carried};
 use crate::store::{Kept, Receipt, Slot, Store};
 
@@ -64,47 +67,8 @@ struct Shared {
     snapshots: Snapshots,
     /// Places of tenants' comparisons of layers.
     comparisons: Shares,
-}
-
-/// A sandbox to be made: nothing left to look up but its id.
-#[derive(Debug, Clone)]
-pub struct Draft {
-    /// What never changes of it.
-    pub origin: Origin,
-    /// Its labels.
-    pub metadata: BTreeMap<String, String>,
-    /// Its time to live; `None` for ever.
-    pub timeout_s: Option<u64>,
-    /// Environment of its programs.
-    pub env: BTreeMap<String, Secret>,
-    /// What it may use.
-    pub limits: Limits,
-    /// Run to its end before the entrypoint is started.
-    pub pre_start: Option<Hook>,
-    /// Run again and again while the entrypoint runs.
-    pub periodic: Vec<Hook>,
-    /// Graphics processors that it sees.
-    pub gpus: Option<Gpus>,
-    /// The sealed files of another sandbox that it begins with.
-    pub from: Option<barchan_runtime::Origin>,
-}
-
-/// What a server is built of.
-pub struct Parts {
-    /// What makes sandboxes.
-    pub runtime: Arc<dyn Runtime>,
-    /// Where records are kept.
-    pub store: Arc<Store>,
-    /// What was kept there.
-    pub kept: Kept,
-    /// Tells the time.
-    pub clock: Clock,
-    /// Counts and traces.
-    pub observe: Observe,
-    /// Owns every task.
-    pub tasks: Tasks,
-    /// Says when to stop.
-    pub shutdown: Shutdown,
+    guarding: Guarding,
+    approvals: Approvals,
 }
 
 impl Lifecycle {
@@ -122,6 +86,8 @@ impl Lifecycle {
             observe,
             tasks,
             shutdown,
+            terms,
+            approvals,
         } = parts;
         let registry = Registry::default();
         let deadlines = Deadlines::default();
@@ -140,6 +106,8 @@ impl Lifecycle {
             pools: Pools::default(),
             snapshots: Snapshots::default(),
             comparisons: Shares::new(usize::MAX, changes::COMPARISONS_EACH),
+            guarding: Guarding::new(terms),
+            approvals,
         };
         let lifecycle = Self(Arc::new(shared), rules, Scope::default());
         let changes = lifecycle.0.runtime.watch();
@@ -317,6 +285,7 @@ impl Lifecycle {
             self.0.feed.tell(told, &record);
         }
         self.pool_changed(&record);
+        self.guard_changed(&record);
         Ok(record)
     }
 
@@ -360,14 +329,6 @@ impl Lifecycle {
             Ok(Some(outcome)) => outcome,
             Ok(None) | Err(_) => Err(LifecycleError::Stopping),
         }
-    }
-}
-
-impl std::fmt::Debug for Parts {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Parts")
-            .field("kept", &self.kept)
-            .finish_non_exhaustive()
     }
 }
 

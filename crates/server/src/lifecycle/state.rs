@@ -5,6 +5,7 @@ mod end;
 mod granted;
 mod history;
 mod origin;
+mod policy;
 mod record;
 mod volume;
 
@@ -20,6 +21,7 @@ pub use end::{Cause, End, EndKind};
 pub use granted::Granted;
 pub use history::{Happened, Happening};
 pub use origin::{Allotment, Origin};
+pub use policy::{Policy, Rule};
 pub use record::Record;
 pub use volume::{Source, Volume};
 
@@ -101,6 +103,15 @@ pub enum Event {
     Accessed,
     /// Labels change: a text sets one, nothing takes it away, the others stay.
     Labelled(BTreeMap<String, Option<String>>),
+    /// What it may send out changed.
+    PolicySet {
+        /// What holds from now on.
+        policy: Policy,
+        /// How often it was set, this time counted.
+        version: u64,
+    },
+    /// Something that it wanted to reach was refused, as this says.
+    Denied(String),
     /// Somebody wants it gone.
     Unwanted,
     /// Its pool has too many, or is gone. Whoever got it in the meantime keeps it.
@@ -172,6 +183,8 @@ pub fn step(
             &[Action::Forget, Action::Delete]
         }
         (State::Removing(_), _) => &[Action::Bury, Action::Delete],
+        // A sandbox that tries in vain is not used for that.
+        (_, Event::PolicySet { .. } | Event::Denied(_)) => &[Action::Save],
         // It was used meanwhile, or something inside is at work: only the next look changes.
         (_, Event::Checked { .. }) => &[Action::Arm],
         (State::Ended(_) | State::Running | State::Paused | State::Parked, _) => {
@@ -235,6 +248,10 @@ fn next(record: &Record, event: &Event, now: Now) -> Result<State, Refusal> {
         (_, Event::Labelled(patch)) if record.has_too_many_labels(patch) => {
             Err(Refusal::TooManyLabels)
         }
+        (
+            stays @ (Creating | Running | Paused | Parked),
+            Event::PolicySet { .. } | Event::Denied(_),
+        ) => Ok(stays.clone()),
         // An end that was seen before the start was told stays the end.
         (stays, Event::Started { .. } | Event::Renewed(_) | Event::Labelled(_)) => {
             Ok(stays.clone())

@@ -64,6 +64,13 @@ const STEPS: &[M<'static>] = &[
             record TEXT NOT NULL
         ) STRICT, WITHOUT ROWID;",
     ),
+    M::up(
+        "CREATE TABLE approvals (
+            id TEXT PRIMARY KEY,
+            asked_us INTEGER NOT NULL,
+            record TEXT NOT NULL
+        ) STRICT, WITHOUT ROWID;",
+    ),
 ];
 
 /// All steps from an empty database to this version.

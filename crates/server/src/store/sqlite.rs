@@ -8,7 +8,9 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use tokio::sync::mpsc;
 
 use super::once::Results;
-use super::{Change, Job, Kept, Meter, StoreError, access, migrate, row, snapshots, trouble};
+use super::{
+    Change, Job, Kept, Meter, StoreError, access, approvals, migrate, row, snapshots, trouble,
+};
 use crate::lifecycle::KeptPool;
 use crate::lifecycle::state::Record;
 
@@ -86,12 +88,14 @@ pub(super) fn load(database: &mut Connection, boot: &str) -> Result<Kept, StoreE
         .map_err(failed)?;
     let pools = read_pools(database)?;
     let snapshots = snapshots::read_all(database)?;
+    let approvals = approvals::read_all(database)?;
     Ok(Kept {
         records,
         graves,
         pools,
         access: access::load(database)?,
         snapshots,
+        approvals,
         is_new: before.is_none(),
         host_restarted: before.is_some_and(|before| before != boot),
     })
@@ -259,6 +263,10 @@ fn change(
             .map_err(failed),
         Change::PutSnapshot(row) => snapshots::put(transaction, row),
         Change::RemoveSnapshot(id) => take_out(transaction, id, "snapshots"),
+        Change::PutApproval(row) => approvals::put(transaction, row),
+        Change::RemoveApprovals(ids) => ids
+            .iter()
+            .try_for_each(|id| take_out(transaction, id, "approvals")),
         Change::Claim(claim, standing) => {
             let found = results.claim(transaction, claim).map_err(failed)?;
             // Nobody else fills it, so it is empty.

@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod access;
+mod approvals;
 mod audit;
 mod beside;
 mod browser;
@@ -22,6 +23,7 @@ mod logs;
 mod metrics;
 mod model;
 mod once;
+mod outbound;
 mod pauses;
 mod pools;
 mod proxy;

@@ -63,6 +63,9 @@ impl World {
         if let Some(capabilities) = &set.capabilities {
             fake = fake.with_capabilities(capabilities.clone());
         }
+        if let Some(egress) = &set.egress {
+            fake = fake.with_egress(egress);
+        }
         let (clock, hand) = Clock::manual(Timestamp::from_second(1_900_000_000).unwrap());
         let settings = Arc::new(Mutex::new(set.settings.to_owned()));
         let fake = Arc::new(fake);
@@ -307,6 +310,8 @@ pub(crate) struct Set {
     pub(crate) capabilities: Option<barchan_runtime::Capabilities>,
     /// What is below the server instead of a fake.
     pub(crate) sandboxes: Option<Arc<dyn Sandboxes>>,
+    /// The socket of what guards what sandboxes send out.
+    pub(crate) egress: Option<PathBuf>,
 }
 
 impl Set {

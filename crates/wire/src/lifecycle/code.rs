@@ -20,6 +20,12 @@ pub const TENANT_ALREADY_EXISTS: &str = "TENANT_ALREADY_EXISTS";
 pub const TENANT_IN_USE: &str = "TENANT_IN_USE";
 /// There are as many keys or tenants as there may be.
 pub const ACCESS_LIMIT_REACHED: &str = "ACCESS_LIMIT_REACHED";
+/// There is no approval of this id.
+pub const APPROVAL_NOT_FOUND: &str = "APPROVAL::NOT_FOUND";
+/// Somebody decided already, or its time is over.
+pub const APPROVAL_NOT_PENDING: &str = "APPROVAL::NOT_PENDING";
+/// Nothing waits for the decision any more.
+pub const APPROVAL_EXPIRED: &str = "APPROVAL::EXPIRED";
 /// The tenant has as many sandboxes as it may.
 pub const QUOTA_SANDBOXES: &str = "QUOTA::SANDBOXES";
 /// The tenant's sandboxes have as much processor time as they may.

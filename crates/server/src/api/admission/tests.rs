@@ -130,7 +130,7 @@ fn bad_parameters_are_refused() {
             json!({"lifecycle": {"periodic": [hook(&"n".repeat(64))]}}),
             json!({"lifecycle": {"periodic": many_hooks}}),
             json!({"secureAccess": true}),
-            json!({"networkPolicy": {}}),
+            json!({"networkPolicy": {}, "credentialProxy": {"enabled": true}}),
             json!({"env": {"A=B": ""}}),
             json!({"env": {"": ""}}),
             json!({"env": {"A": "\u{0}"}}),

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use barchan_wire::execd::metrics::Metrics;
 use barchan_wire::id::SandboxId;
 
-use crate::lifecycle::state::{Granted, Happening, Record, Source, State, Volume};
+use crate::lifecycle::state::{Granted, Happening, Policy, Record, Source, State, Volume};
 use crate::lifecycle::word;
 
 /// Longest text of one line, in bytes.
@@ -93,6 +93,8 @@ pub(super) fn inspected(record: &Record, is_gone: bool, usage: Usage) -> String 
     page.line("Limits", &limits(origin.granted));
     page.some("Unenforced", &record.unenforced().join(", "));
     page.line("Usage", &used(usage));
+    let policy = record.policy().map(Policy::in_words);
+    page.some("Policy", &plain(&policy.unwrap_or_default()));
     let idle = origin.idle_timeout_s.map(|seconds| format!("{seconds} s"));
     page.some("Idle limit", &idle.unwrap_or_default());
     page.pairs("Metadata", record.metadata());

@@ -1,6 +1,6 @@
 //! Pure. What each operation takes and answers.
 
-use super::super::routes::{Missing, Operation};
+use super::super::routes::Operation;
 
 /// What is told of an operation besides its route.
 pub(super) struct Described {
@@ -123,6 +123,7 @@ const COMPARE: &[Parameter] = &[
     of("to", "LayerOrNow"),
     of("format", "DiffFormat"),
 ];
+const APPROVALS: &[Parameter] = &[of("state", "ApprovalStates")];
 const EXPORT: &[Parameter] = &[of("withoutHost", "Switch")];
 const IMPORT: &[Parameter] = &[of("name", "SnapshotName")];
 const SNAPSHOTS: &[Parameter] = &[
@@ -209,6 +210,11 @@ pub(super) const fn described(operation: Operation) -> Described {
     }
 }
 
+const POLICY: Says = Says::Json("PolicyStatus");
+/// The program that guards the sandbox may be away.
+const GUARDED: &[u16] = &[409, 500, 502, 503, 504];
+/// Somebody may have been quicker, and whoever waits may be gone.
+const DECIDED: &[u16] = &[409, 500, 502, 503, 504];
 const VERBS: &[u16] = &[409, 500, 501, 503];
 /// A tenant's quota may have been taken meanwhile.
 const RESUME: &[u16] = &[403, 409, 500, 501, 503];
@@ -272,17 +278,45 @@ const fn further(operation: Operation) -> Described {
         Op::Fork => new("Makes sandboxes of a layer.", 201, Json("Forked"))
             .may_take("Fork")
             .refusals(FORKS),
-        Op::Missing(missing) => absent(missing),
-        // All others have been told of.
-        _ => absent(Missing::Templates),
+        other => outbound(other),
     }
 }
 
-/// What only other servers of this API do.
-const fn absent(missing: Missing) -> Described {
-    let told = Described::new("Not offered by this server.", 200, Says::Json("Nothing"));
-    match missing {
-        Missing::NetworkPolicy => told.refusals(&[502]),
-        Missing::Templates => told.refusals(&[501]),
+/// The same of what sandboxes may send out, and of what somebody is asked.
+const fn outbound(operation: Operation) -> Described {
+    use Operation as Op;
+    use Says::Json;
+    let new = Described::new;
+    match operation {
+        Op::NetworkPolicy => {
+            new("What a sandbox may send out.", 200, Json("PolicyStatus")).refusals(GUARDED)
+        }
+        Op::SetNetworkPolicy => new("Replaces what a sandbox may send out.", 200, POLICY)
+            .takes("NetworkPolicy")
+            .refusals(GUARDED),
+        Op::PatchNetworkPolicy => new("Puts rules before others.", 200, POLICY)
+            .takes("NetworkRules")
+            .refusals(GUARDED),
+        Op::CutNetworkPolicy => new("Takes the rules of targets away.", 200, POLICY)
+            .takes("Targets")
+            .refusals(GUARDED),
+        Op::Connections => new(
+            "What a sandbox reached or tried to.",
+            200,
+            Json("Connections"),
+        )
+        .refusals(GUARDED),
+        Op::ListApprovals => {
+            new("What somebody is asked.", 200, Json("ApprovalList")).query(APPROVALS)
+        }
+        Op::Approval => new("Something that somebody is asked.", 200, Json("Approval")),
+        Op::Approve => new("Allows it.", 200, Json("Approval"))
+            .may_take("Decision")
+            .refusals(DECIDED),
+        Op::Reject => new("Refuses it.", 200, Json("Approval"))
+            .may_take("Decision")
+            .refusals(DECIDED),
+        // All others have been told of, and templates only other servers have.
+        _ => new("Not offered by this server.", 200, Json("Nothing")).refusals(&[501]),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::{Missing, Operation, Place, ROUTES};
+use super::{Operation, Place, ROUTES};
 
 /// Requests to a sandbox's daemon, to its other ports, and to what is no route.
 pub(in crate::api) const DAEMON: &str = "daemon";
@@ -51,19 +51,7 @@ pub(in crate::api) fn all() -> Vec<String> {
 impl Operation {
     /// Its name: `CreatePool` is `create_pool`.
     fn name(self) -> String {
-        match self {
-            Self::Missing(missing) => snake(missing.word()),
-            other => snake(&format!("{other:?}")),
-        }
-    }
-}
-
-impl Missing {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Templates => "Templates",
-            Self::NetworkPolicy => "NetworkPolicy",
-        }
+        snake(&format!("{self:?}"))
     }
 }
 

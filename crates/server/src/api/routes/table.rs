@@ -2,14 +2,13 @@
 
 use http::Method;
 
-use super::{Missing, Mount, Operation};
+use super::{Mount, Operation};
 
 /// A method, where it is served, its path without the first slash, and what it is. A part `*`
 /// stands for any text but nothing.
 pub(super) type Route = (Method, Mount, &'static str, Operation);
 
-pub(super) static ROUTES: [Route; 59] = {
-    use Missing::{NetworkPolicy, Templates};
+pub(super) static ROUTES: [Route; 64] = {
     use Mount::{Both, Root, V1};
     use Operation as Op;
     const GET: Method = Method::GET;
@@ -34,29 +33,19 @@ pub(super) static ROUTES: [Route; 59] = {
         (GET, Both, "sandboxes/*/diagnostics/events", Op::Events),
         (GET, Both, "sandboxes/*/diagnostics/inspect", Op::Inspect),
         (GET, Both, "sandboxes/*/diagnostics/summary", Op::Summary),
-        (
-            GET,
-            Both,
-            "sandboxes/*/networkpolicy",
-            Op::Missing(NetworkPolicy),
-        ),
-        (
-            PUT,
-            Both,
-            "sandboxes/*/networkpolicy",
-            Op::Missing(NetworkPolicy),
-        ),
+        (GET, Both, "sandboxes/*/networkpolicy", Op::NetworkPolicy),
+        (PUT, Both, "sandboxes/*/networkpolicy", Op::SetNetworkPolicy),
         (
             PATCH,
             Both,
             "sandboxes/*/networkpolicy",
-            Op::Missing(NetworkPolicy),
+            Op::PatchNetworkPolicy,
         ),
         (
             DELETE,
             Both,
             "sandboxes/*/networkpolicy",
-            Op::Missing(NetworkPolicy),
+            Op::CutNetworkPolicy,
         ),
         (POST, Both, "sandboxes/*/snapshots", Op::CreateSnapshot),
         (GET, Both, "snapshots", Op::ListSnapshots),
@@ -67,14 +56,19 @@ pub(super) static ROUTES: [Route; 59] = {
         (GET, Both, "pools/*", Op::Pool),
         (PUT, Both, "pools/*", Op::ResizePool),
         (DELETE, Both, "pools/*", Op::DeletePool),
-        (POST, Both, "templates", Op::Missing(Templates)),
-        (GET, Both, "templates", Op::Missing(Templates)),
-        (GET, Both, "templates/*", Op::Missing(Templates)),
-        (DELETE, Both, "templates/*", Op::Missing(Templates)),
+        (POST, Both, "templates", Op::Templates),
+        (GET, Both, "templates", Op::Templates),
+        (GET, Both, "templates/*", Op::Templates),
+        (DELETE, Both, "templates/*", Op::Templates),
         (POST, V1, "metrics/events", Op::CreateEvent),
         (GET, Root, "metrics", Op::Metrics),
         (GET, Root, "x/sandboxes/*", Op::Report),
+        (GET, Root, "x/sandboxes/*/connections", Op::Connections),
         (GET, Root, "x/events", Op::Watch),
+        (GET, Root, "x/approvals", Op::ListApprovals),
+        (GET, Root, "x/approvals/*", Op::Approval),
+        (POST, Root, "x/approvals/*/approve", Op::Approve),
+        (POST, Root, "x/approvals/*/reject", Op::Reject),
         (POST, Root, "x/reload", Op::Reload),
         (GET, Root, "x/volumes", Op::ListVolumes),
         (DELETE, Root, "x/volumes/*", Op::RemoveVolume),

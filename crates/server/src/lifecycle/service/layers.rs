@@ -236,6 +236,7 @@ impl Lifecycle {
             pre_start: None,
             periodic: Vec::new(),
             gpus: None,
+            policy: source.policy().cloned(),
             from: Some(From {
                 sandbox: source.id().clone(),
                 layer,

@@ -41,6 +41,16 @@ impl Lifecycle {
                 () = shutdown.begun() => {}
             }
         });
+        if self.0.guarding.is_on() {
+            let this = self.clone();
+            self.0.tasks.spawn(async move {
+                let shutdown = this.0.shutdown.clone();
+                tokio::select! {
+                    () = this.keep_guarded() => {}
+                    () = shutdown.begun() => {}
+                }
+            });
+        }
         let this = self.clone();
         self.0.tasks.spawn(async move {
             let shutdown = this.0.shutdown.clone();

@@ -71,6 +71,7 @@ impl Lifecycle {
             since: now,
             created_at: now,
             stack,
+            policy: source.policy().cloned(),
             bytes: 0,
         };
         let slot = self.0.store.slot().await?;

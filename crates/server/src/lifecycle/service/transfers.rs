@@ -77,6 +77,7 @@ impl Lifecycle {
             state: SnapshotState::Creating,
             since: now,
             created_at: now,
+            policy: None,
             bytes: 0,
         };
         let record = self

@@ -67,6 +67,7 @@ impl Lifecycle {
             pre_start,
             periodic,
             gpus,
+            mut policy,
             from,
         } = draft;
         let expires_at = match timeout_s {
@@ -87,7 +88,8 @@ impl Lifecycle {
         let (image, entrypoint) = (origin.image.clone(), origin.entrypoint.clone());
         let snapshot = origin.snapshot.clone();
         if let Some(id) = &snapshot {
-            self.snapshot(id)?;
+            let snapshot = self.snapshot(id)?;
+            policy = policy.or_else(|| snapshot.policy.clone());
         }
         let plan = Plan {
             id: id.clone(),
@@ -105,7 +107,7 @@ impl Lifecycle {
         let tenant = self.2.tenant();
         origin.tenant = tenant.map(Tenant::owner);
         origin.granted = limits.into();
-        let record = Record::new(id, origin, metadata, expires_at, now);
+        let record = Record::new(id, origin, metadata, expires_at, now).with_policy(policy);
         let (max, clock) = (self.1.sandboxes_max, &self.0.clock);
         let entry = self.0.snapshots.standing(record.origin(), || {
             self.0.registry.insert(record.clone(), max, tenant, clock)
@@ -139,9 +141,8 @@ impl Lifecycle {
             return Err(error.into());
         }
         let part = self.0.observe.part(Part::Runtime, &create.span);
-        let made = self
-            .ask(Verb::Create, id, self.0.runtime.create(plan))
-            .await;
+        let making = self.ask(Verb::Create, id, self.0.runtime.create(plan));
+        let (made, ()) = tokio::join!(making, self.guard(entry));
         drop(part);
         let result = match made {
             Ok(observed) => {

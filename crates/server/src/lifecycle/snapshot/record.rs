@@ -6,6 +6,8 @@ use barchan_wire::id::{SandboxId, SnapshotId};
 use barchan_wire::lifecycle::Time;
 use serde::{Deserialize, Serialize};
 
+use crate::lifecycle::state::Policy;
+
 /// What is kept of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotRecord {
@@ -29,6 +31,10 @@ pub struct SnapshotRecord {
     pub created_at: Time,
     /// Snapshots whose layers it is made of, the topmost, which is its own, first.
     pub stack: Vec<SnapshotId>,
+    /// What its sandbox might send out; those that are made of it may not send more, unless their
+    /// caller says what they may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Policy>,
     /// What its own layer takes on the disk, in bytes; 0 until it is ready.
     #[serde(default)]
     pub bytes: u64,

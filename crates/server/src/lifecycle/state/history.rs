@@ -7,6 +7,8 @@ use super::{Event, State};
 
 /// Most happenings that are kept of one sandbox; the oldest go first.
 pub(super) const HAPPENINGS_MAX: usize = 50;
+/// Most refusals among them: a sandbox that tries in vain does not push out what became of it.
+pub(super) const DENIALS_MAX: usize = 20;
 
 /// Something that happened to a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +40,10 @@ pub enum Happened {
     Renewed,
     /// Its labels changed.
     Labelled,
+    /// What it may send out changed.
+    Policy,
+    /// Something that it wanted to reach was refused.
+    Denied,
     /// It ended.
     Ended,
     /// It was removed, or is being removed.
@@ -46,7 +52,7 @@ pub enum Happened {
 
 impl Happened {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Created,
         Self::Started,
         Self::Allocated,
@@ -54,6 +60,8 @@ impl Happened {
         Self::Resumed,
         Self::Renewed,
         Self::Labelled,
+        Self::Policy,
+        Self::Denied,
         Self::Ended,
         Self::Removed,
     ];
@@ -69,6 +77,8 @@ impl Happened {
             Self::Resumed => "resumed",
             Self::Renewed => "renewed",
             Self::Labelled => "labelled",
+            Self::Policy => "policy",
+            Self::Denied => "denied",
             Self::Ended => "ended",
             Self::Removed => "removed",
         }
@@ -90,6 +100,8 @@ impl Happened {
             _ => match event {
                 Event::Renewed(_) | Event::Accessed => Some(Self::Renewed),
                 Event::Labelled(_) => Some(Self::Labelled),
+                Event::PolicySet { .. } => Some(Self::Policy),
+                Event::Denied(_) => Some(Self::Denied),
                 Event::Allocated(_) => Some(Self::Allocated),
                 _ => None,
             },

@@ -1,5 +1,7 @@
 //! Pure. What is kept of a sandbox.
 
+mod guarded;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -9,8 +11,8 @@ use barchan_wire::lifecycle::Time;
 use barchan_wire::limits::SANDBOX_LABELS_MAX;
 use serde::{Deserialize, Serialize};
 
-use super::history::HAPPENINGS_MAX;
-use super::{Allotment, End, Event, Happened, Happening, Origin, Spans, State};
+use super::history::{DENIALS_MAX, HAPPENINGS_MAX};
+use super::{Allotment, End, Event, Happened, Happening, Origin, Policy, Spans, State};
 
 /// Shortest time to the next look at an idle sandbox in which something may be at work.
 const IDLE_LOOK_MIN: Duration = Duration::from_secs(1);
@@ -37,6 +39,12 @@ pub struct Record {
     /// Whether somebody got it out of its pool.
     #[serde(default)]
     is_allocated: bool,
+    /// What it may send out; `None`: the internet is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    policy: Option<Policy>,
+    /// How often that was set; 0 in records of before there was any.
+    #[serde(default)]
+    policy_version: u64,
     /// When its time to live is over, by the count that never jumps. Worked out anew when the host
     /// was started anew, with which that count begins again.
     #[serde(default)]
@@ -75,6 +83,8 @@ impl Record {
             image_digest: String::new(),
             history: Vec::new(),
             is_allocated: false,
+            policy: None,
+            policy_version: 1,
             expiry: expires_at.map(|at| uptime_at(at, now)),
             entered: Some(now.uptime),
             deadline: None,
@@ -261,6 +271,7 @@ impl Record {
             return;
         };
         let message = match after {
+            _ if let Event::Denied(words) = event => words.clone(),
             State::Ended(end) | State::Removing(end) if what != Happened::Labelled => {
                 end.message.clone()
             }
@@ -271,7 +282,12 @@ impl Record {
     }
 
     fn remember(&mut self, what: Happened, message: String, now: Now) {
-        if self.history.len() >= HAPPENINGS_MAX {
+        let is_denial = |it: &Happening| it.what == Happened::Denied;
+        let denials = self.history.iter().filter(|it| is_denial(it)).count();
+        if what == Happened::Denied && denials >= DENIALS_MAX {
+            let oldest = self.history.iter().position(is_denial);
+            oldest.map(|oldest| self.history.remove(oldest));
+        } else if self.history.len() >= HAPPENINGS_MAX {
             self.history.remove(0);
         }
         let at = Time::new(now.wall);
@@ -297,6 +313,7 @@ impl Record {
             }
             Event::Labelled(patch) => self.label(patch),
             Event::Allocated(allotment) => self.allot(allotment, now),
+            Event::PolicySet { policy, version } => self.set_policy(policy, *version),
             _ => {}
         }
     }

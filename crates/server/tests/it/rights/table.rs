@@ -25,6 +25,7 @@ pub(super) const GONE: &str = "404 DOCKER::SANDBOX_NOT_FOUND";
 const ADMIN: &str = "403 ADMIN_ONLY";
 const ON_HOST: &str = "409 SNAPSHOT::STANDS_ON_HOST";
 const NO_SNAPSHOT: &str = "404 SNAPSHOT::NOT_FOUND";
+const NO_APPROVAL: &str = "404 APPROVAL::NOT_FOUND";
 const NO_LAYER: &str = "404 LAYER::NOT_FOUND";
 const TEMPLATE: &str = "501 FSB::API_NOT_SUPPORTED";
 const POLICY: &str = "502 BACKEND_CONNECTION_FAILED";
@@ -37,6 +38,7 @@ pub(super) fn rows() -> Vec<Row> {
         (route, Sandbox, Value::Null, ["200", GONE, "200"])
     });
     let rows = for_tenants().into_iter().chain(for_admins());
+    let rows = rows.chain(for_approvals()).chain(for_policies());
     let rows = rows.chain(for_images()).chain(for_layers());
     let rows = rows.chain(for_everybody());
     let rows = rows.map(|(route, names, body, expected)| (route.to_owned(), names, body, expected));
@@ -127,6 +129,43 @@ fn for_admins() -> Vec<Row<&'static str>> {
             [ADMIN, ADMIN, "204"],
         ),
     ]
+}
+
+fn for_approvals() -> [Row<&'static str>; 4] {
+    let none = Value::Null;
+    [
+        ("GET /x/approvals", Nothing, none.clone(), ["200"; 3]),
+        (
+            "GET /x/approvals/*",
+            Sandbox,
+            none.clone(),
+            [NO_APPROVAL; 3],
+        ),
+        (
+            "POST /x/approvals/*/approve",
+            Sandbox,
+            none.clone(),
+            [ADMIN, ADMIN, NO_APPROVAL],
+        ),
+        (
+            "POST /x/approvals/*/reject",
+            Sandbox,
+            none,
+            [ADMIN, ADMIN, NO_APPROVAL],
+        ),
+    ]
+}
+
+/// Where nothing guards sandboxes.
+fn for_policies() -> [Row<&'static str>; 5] {
+    [
+        "GET /v1/sandboxes/*/networkpolicy",
+        "PUT /v1/sandboxes/*/networkpolicy",
+        "PATCH /v1/sandboxes/*/networkpolicy",
+        "DELETE /v1/sandboxes/*/networkpolicy",
+        "GET /x/sandboxes/*/connections",
+    ]
+    .map(|route| (route, Sandbox, Value::Null, [POLICY, GONE, POLICY]))
 }
 
 fn for_everybody() -> [Row<&'static str>; 3] {
@@ -264,30 +303,6 @@ fn for_tenants() -> Vec<Row<&'static str>> {
             Sandbox,
             none.clone(),
             ["200", GONE, "200"],
-        ),
-        (
-            "GET /v1/sandboxes/*/networkpolicy",
-            Sandbox,
-            none.clone(),
-            [POLICY, GONE, POLICY],
-        ),
-        (
-            "PUT /v1/sandboxes/*/networkpolicy",
-            Sandbox,
-            none.clone(),
-            [POLICY, GONE, POLICY],
-        ),
-        (
-            "PATCH /v1/sandboxes/*/networkpolicy",
-            Sandbox,
-            none.clone(),
-            [POLICY, GONE, POLICY],
-        ),
-        (
-            "DELETE /v1/sandboxes/*/networkpolicy",
-            Sandbox,
-            none.clone(),
-            [POLICY, GONE, POLICY],
         ),
         (
             "POST /v1/sandboxes/*/snapshots",

@@ -82,6 +82,12 @@ impl Call {
         self
     }
 
+    /// The value of a header that it sends.
+    pub(crate) fn token(&self, name: &str) -> String {
+        let sent = &self.request.headers()[name];
+        sent.to_str().unwrap().to_owned()
+    }
+
     pub(crate) fn json(self, body: &Value) -> Self {
         self.header("content-type", "application/json")
             .body(body.to_string())
