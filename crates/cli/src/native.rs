@@ -34,7 +34,7 @@ pub(crate) async fn start(
         state,
         jail: guests.jail,
         execd: guests.execd,
-        egress: Some(guests.egress),
+        egress: settings.egress.enabled.then_some(guests.egress),
         disk_bytes: resources::bytes(disk)
             .with_context(|| format!("limits.default.disk: `{disk}` is no size"))?,
         aliases: aliases(settings)?,

@@ -302,6 +302,12 @@ impl Runtime for Native {
         })
     }
 
+    fn egress(&self) -> Option<PathBuf> {
+        let hello = self.hello();
+        let has_way_out = hello.no_way_out.is_none();
+        has_way_out.then(|| hello.sockets.join("egress.sock"))
+    }
+
     async fn logs(&self, id: &SandboxId) -> Result<Vec<u8>, RuntimeError> {
         match self.ask(Request::Log(id.to_string())).await? {
             Answer::Log(text) => Ok(text.into_bytes()),
