@@ -44,15 +44,10 @@ pub(crate) async fn serve(app: Rc<App>, sandbox: Rc<Sandbox>, socket: UdpSocket)
             return;
         };
         wait_for_rate(&app, &sandbox).await;
-        let question = match socket
-            .async_io(Interest::READABLE, || receive(&socket))
-            .await
-        {
-            Ok(question) => question,
-            Err(_) => {
-                sleep(PAUSE).await;
-                continue;
-            }
+        let received = socket.async_io(Interest::READABLE, || receive(&socket));
+        let Ok(question) = received.await else {
+            sleep(PAUSE).await;
+            continue;
         };
         let (app, sandbox) = (Rc::clone(&app), Rc::clone(&sandbox));
         let socket = Rc::clone(&socket);

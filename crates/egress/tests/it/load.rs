@@ -1,12 +1,11 @@
 //! Many connections, and much on one.
 
 use std::io::{Read, Write};
-use std::time::Instant;
 
 use serde_json::json;
 
 use crate::place::Place;
-use crate::world::{PUBLIC, World, accept, policy, read, until, write};
+use crate::world::{PUBLIC, World, accept, policy, read, stopwatch, until, write};
 
 #[test]
 fn idle_connections_cost_two_descriptors_and_little_memory() {
@@ -62,12 +61,12 @@ fn much_passes_on_one_connection_unchanged() {
         assert!(bytes[first..count] == block[..count - first]);
         got += count;
     }
-    let start = Instant::now();
+    let start = stopwatch();
     let mut got = 0;
     while got < BYTES {
         got += (&client).read(&mut bytes).unwrap();
     }
-    let mib_per_s = (got >> 20) as f64 / start.elapsed().as_secs_f64();
+    let mib_per_s = (got >> 20) as f64 / start().as_secs_f64();
     println!("one connection: {mib_per_s:.0} MiB/s");
     drop(client);
     thread.join().unwrap();
@@ -89,11 +88,11 @@ fn what_the_way_through_costs_a_connection() {
     let time = |place: &Place| {
         let mut all: Vec<_> = (0..COUNT)
             .map(|_| {
-                let start = Instant::now();
+                let start = stopwatch();
                 let stream = place.connect(PUBLIC, 7000);
                 write(&stream, "\0");
                 read(&stream, 1);
-                start.elapsed()
+                start()
             })
             .collect();
         all.sort();
