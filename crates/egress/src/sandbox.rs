@@ -39,6 +39,8 @@ pub(crate) struct Sandbox {
     pub(crate) questions: Arc<Semaphore>,
     /// Questions in a second.
     pub(crate) question_rate: Bucket,
+    /// New connections in a second.
+    pub(crate) connection_rate: Bucket,
     /// Its connections at the moment, decided or not.
     pub(crate) places: Rc<Cell<usize>>,
     /// Pipes that it uses at the moment.
@@ -78,6 +80,7 @@ impl Sandbox {
             doors: RefCell::new(None),
             questions: Arc::new(Semaphore::new(QUESTIONS_MAX)),
             question_rate: Bucket::default(),
+            connection_rate: Bucket::default(),
             places: Rc::default(),
             pipes: Cell::new(0),
         }
