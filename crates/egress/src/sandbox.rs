@@ -151,8 +151,8 @@ impl Sandbox {
         Some(Place(Rc::clone(&self.places)))
     }
 
-    /// What its rules say about a connection. The names that its address stands for now are added to
-    /// the facts.
+    /// What its rules say about a connection. The names that its address stands for now are added
+    /// to the facts.
     pub(crate) fn judge(&self, to: (IpAddr, u16), facts: &mut Facts, now_ms: u64) -> Ruling {
         for name in self.pins.borrow().names_of(to.0, now_ms) {
             if !facts.pins.contains(&name) {

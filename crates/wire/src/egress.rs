@@ -29,7 +29,7 @@
 //! | `ask_allowed`, `ask_denied`, `ask_unanswered`, `ask_too_many` | what became of asking |
 //! | `limit_connections`, `limit_total_bytes` | its sandbox uses all that it may |
 //! | `policy_changed`, `sandbox_closed` | it was open, and was cut |
-//! | `dial_refused`, `dial_unreachable`, `dial_timeout`, `dial_failed` | allowed, but not to be had |
+//! | `dial_refused`, `dial_unreachable`, `dial_timeout`, `dial_failed` | allowed, but not had |
 //! | `resolver_…`, `answer_chain`, `answer_odd` | asked outside without a usable answer |
 //! | `answer_not_public` | all addresses of the answer were taken out |
 
