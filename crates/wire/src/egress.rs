@@ -17,21 +17,8 @@
 //! Every answer about a policy carries [`POLICY_VERSION`] and the policy as it is then. Errors are
 //! lines of text.
 //!
-//! Why something became of a connection or a question is told by these codes, besides those of the
-//! rules (`rule`, `default`, `name_…`, `address_…`, …):
-//!
-//! | code | means |
-//! |---|---|
-//! | `not_guarded` | there were no rules of its sandbox |
-//! | `address_own` | it would go to this host, and no rule speaks of that address |
-//! | `tls_malformed`, `http_malformed`, `hosts_differ` | its first bytes contradict themselves |
-//! | `http_upgrade_late` | a request that was not the first asks for another protocol |
-//! | `ask_allowed`, `ask_denied`, `ask_unanswered`, `ask_too_many` | what became of asking |
-//! | `limit_connections`, `limit_total_bytes` | its sandbox uses all that it may |
-//! | `policy_changed`, `sandbox_closed` | it was open, and was cut |
-//! | `dial_refused`, `dial_unreachable`, `dial_timeout`, `dial_failed` | allowed, but not had |
-//! | `resolver_…`, `answer_chain`, `answer_odd` | asked outside without a usable answer |
-//! | `answer_not_public` | all addresses of the answer were taken out |
+//! Why something became of a connection or a question is told by codes, of which
+//! `docs/reference/egress.md` has the table.
 
 use serde::{Deserialize, Serialize};
 
