@@ -3,13 +3,15 @@
 use std::rc::Rc;
 
 use barchan_daemon::payload::Payload;
+use barchan_egress::policy::Policy;
 use barchan_wire::egress::{Decision, GuardedList, GuardedRow, Settings};
 use barchan_wire::id::SandboxId;
+use barchan_wire::lifecycle::NetworkPolicy;
 use http::{Method, Request};
 
 use crate::answers::{Answer, Body, Refusal, done, json, text, typed};
 use crate::app::App;
-use crate::limits::{DECISION_BYTES_MAX, SETTINGS_BYTES_MAX};
+use crate::limits::{DECISION_BYTES_MAX, GUARDED_BYTES_MAX, SETTINGS_BYTES_MAX};
 
 mod body;
 mod policy;
@@ -36,6 +38,11 @@ async fn route(app: &Rc<App>, request: Request<Payload>) -> Result<Answer, Refus
             let id: SandboxId = id.parse().map_err(Refusal::bad_request)?;
             sandboxes::route(app, (method, rest), &id, payload).await
         }
+        (&Method::POST, ["policy", "check"]) => {
+            let wire: NetworkPolicy = body::json(payload, GUARDED_BYTES_MAX).await?;
+            policy::taken(Policy::read(&wire))?;
+            Ok(done())
+        }
         (&Method::GET, ["events"]) => events(app, head.uri.query()),
         (&Method::PUT, ["asks", id]) => {
             let decision: Decision = body::json(payload, DECISION_BYTES_MAX).await?;
@@ -47,6 +54,7 @@ async fn route(app: &Rc<App>, request: Request<Payload>) -> Result<Answer, Refus
             }
         }
         (_, ["healthz" | "sandboxes" | "events"]) => Err(Refusal::not_allowed("GET")),
+        (_, ["policy", "check"]) => Err(Refusal::not_allowed("POST")),
         (_, ["settings"] | ["asks", _]) => Err(Refusal::not_allowed("PUT")),
         _ => Err(unknown(head.uri.path())),
     }

@@ -11,11 +11,13 @@ use barchan_egress::rules::Overlay;
 use barchan_wire::egress::{Ask, Event, Protocol, What};
 use barchan_wire::id::SandboxId;
 use barchan_wire::lifecycle::time::Time;
+use tokio::time::sleep;
 
 use crate::asks::Asks;
 use crate::events::Events;
-use crate::limits::{ASK_DEFAULT, COPY_BYTES, SANDBOXES_MAX};
+use crate::limits::{ASK_DEFAULT, COPY_BYTES, SANDBOXES_MAX, SHARE_PAUSE};
 use crate::line::Line;
+use crate::meter::Bucket;
 use crate::pipes::Pipes;
 use crate::sandbox::Sandbox;
 
@@ -135,6 +137,14 @@ impl App {
             connection: line.tell(closed_at),
             ask,
         });
+    }
+
+    /// Waits until one more may be had of what there are so many of in a second.
+    pub(crate) async fn wait_for_share(&self, bucket: &Bucket, per_second: u64) {
+        while bucket.level(per_second, per_second, self.now_ms()) == 0 {
+            sleep(SHARE_PAUSE).await;
+        }
+        bucket.take(1);
     }
 
     /// Memory for one copy, so that connections need none of their own. Not to be held over a wait.

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 /// The descriptors that this program is started with.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Config {
     /// The socket on which the launcher hands over what it makes in sandboxes.
     pub(crate) handover: i32,

@@ -71,12 +71,7 @@ async fn judge(
     if judged.fate != Fate::Outside {
         return (ruling, asked.answer(judged.fate));
     }
-    let is_useless = asked
-        .outside(0)
-        .queries
-        .iter()
-        .any(|it| it.query_type() == hickory_proto::rr::RecordType::AAAA && !dial::has_ipv6());
-    if is_useless {
+    if asked.is_about_ipv6() && !dial::has_ipv6() {
         // Programs would try these addresses first, and wait.
         return (ruling, asked.answer(Fate::Nothing));
     }

@@ -11,6 +11,7 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use crate::app::App;
+use crate::limits::CONNECTIONS_PER_SECOND;
 use crate::sandbox::Sandbox;
 use crate::{call, dns};
 
@@ -55,6 +56,8 @@ pub(crate) fn open(app: &Rc<App>, id: &SandboxId, tcp: OwnedFd, udp: OwnedFd) ->
 /// Accepts for ever.
 async fn accept(app: Rc<App>, sandbox: Rc<Sandbox>, listener: tokio::net::TcpListener) {
     loop {
+        let rate = &sandbox.connection_rate;
+        app.wait_for_share(rate, CONNECTIONS_PER_SECOND).await;
         match listener.accept().await {
             Ok((client, _)) => {
                 let (app, sandbox) = (Rc::clone(&app), Rc::clone(&sandbox));

@@ -78,9 +78,8 @@ const FIRST: Chunk = Chunk::Size { size: 0, digits: 0 };
 pub(crate) fn shape(bytes: &[u8]) -> Result<Shape, &'static str> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut request = httparse::Request::new(&mut fields);
-    let head_bytes = match request.parse(bytes) {
-        Ok(httparse::Status::Complete(length)) => length,
-        _ => return Err("its head cannot be read"),
+    let Ok(httparse::Status::Complete(head_bytes)) = request.parse(bytes) else {
+        return Err("its head cannot be read");
     };
     let (mut length, mut is_chunked) = (None, false);
     let mut switch = Switch::No;

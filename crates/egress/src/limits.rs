@@ -8,6 +8,13 @@ pub(crate) const SANDBOXES_MAX: usize = 16_384;
 /// Connections of one sandbox at one time, where the server says nothing else.
 pub(crate) const CONNECTIONS_DEFAULT: u32 = 1024;
 
+/// New connections of one sandbox in a second, and how many of them may come at once; others wait
+/// in the kernel.
+pub(crate) const CONNECTIONS_PER_SECOND: u64 = 2000;
+
+/// How long one that waits for its share of a second waits before it looks again.
+pub(crate) const SHARE_PAUSE: Duration = Duration::from_millis(5);
+
 /// How long a connection waits for the rules of its sandbox.
 pub(crate) const GUARD_WAIT: Duration = Duration::from_secs(5);
 

@@ -105,6 +105,12 @@ impl Asked {
         self.host.as_ref()
     }
 
+    /// Whether IPv6 addresses are asked for.
+    #[must_use]
+    pub fn is_about_ipv6(&self) -> bool {
+        self.record_type == RecordType::AAAA
+    }
+
     /// The message that asks outside, with an id of the caller's.
     #[must_use]
     pub fn outside(&self, id: u16) -> Message {

@@ -76,7 +76,7 @@ impl Flow<'_> {
                 () = asked(stop) => return Ok(Half::Stopped),
                 _ = to.ready(Interest::ERROR) => return Err(End::Reset),
             }
-            // Bytes are taken up only where there is room for them: who does not read holds no pipe.
+            // Bytes are taken up only where there is room for them: who does not read has no pipe.
             tokio::select! {
                 biased;
                 ready = to.writable() => ready.map_err(|_| End::Reset)?,

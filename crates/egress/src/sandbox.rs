@@ -39,6 +39,8 @@ pub(crate) struct Sandbox {
     pub(crate) questions: Arc<Semaphore>,
     /// Questions in a second.
     pub(crate) question_rate: Bucket,
+    /// New connections in a second.
+    pub(crate) connection_rate: Bucket,
     /// Its connections at the moment, decided or not.
     pub(crate) places: Rc<Cell<usize>>,
     /// Pipes that it uses at the moment.
@@ -78,6 +80,7 @@ impl Sandbox {
             doors: RefCell::new(None),
             questions: Arc::new(Semaphore::new(QUESTIONS_MAX)),
             question_rate: Bucket::default(),
+            connection_rate: Bucket::default(),
             places: Rc::default(),
             pipes: Cell::new(0),
         }
@@ -148,8 +151,8 @@ impl Sandbox {
         Some(Place(Rc::clone(&self.places)))
     }
 
-    /// What its rules say about a connection. The names that its address stands for now are added to
-    /// the facts.
+    /// What its rules say about a connection. The names that its address stands for now are added
+    /// to the facts.
     pub(crate) fn judge(&self, to: (IpAddr, u16), facts: &mut Facts, now_ms: u64) -> Ruling {
         for name in self.pins.borrow().names_of(to.0, now_ms) {
             if !facts.pins.contains(&name) {

@@ -19,10 +19,10 @@ use crate::sys::{self, Cloned, Strings};
 use crate::{frames, mounts, seccomp};
 
 /// Where the program finds the channel to the launcher, and the socket it serves.
-const CHANNEL_FD: i32 = 3;
-const API_FD: i32 = 4;
-/// The first number that means nothing to it.
-const FREE_FD_MIN: i32 = 5;
+const CHANNEL_FD: i32 = 0;
+const API_FD: i32 = 1;
+/// The first number that means nothing to it; before it stands where its words go.
+const FREE_FD_MIN: i32 = 3;
 /// The size of its empty root, in bytes.
 const ROOT_BYTES: u64 = 4096;
 
@@ -89,7 +89,7 @@ fn run(channel: &OwnedFd, given: &Given<'_>) -> StepError {
     match confine(channel, given) {
         Err(failed) => failed,
         Ok(program) => {
-            let argv = [c"barchan-egress", c"--handover", c"3", c"--listen", c"4"];
+            let argv = [c"barchan-egress", c"--handover", c"0", c"--listen", c"1"];
             let argv = argv.map(CString::from);
             let (argv, env) = (Strings::new(&argv), Strings::new(&[]));
             StepError::new("exec", &sys::exec_file(program.as_fd(), &argv, &env))
@@ -134,17 +134,13 @@ fn become_nobody() -> io::Result<()> {
     Ok(())
 }
 
-/// Puts what the program expects at 0 to 4; all else closes with exec. Gives back the program, out
-/// of the way of these numbers.
+/// Puts what the program expects at 0 and 1; all but these and its words' way closes with exec. Gives
+/// back the program, out of the way of these numbers.
 fn place(channel: &OwnedFd, given: &Given<'_>) -> io::Result<OwnedFd> {
     let copy = |fd: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(fd, FREE_FD_MIN);
     let (program, channel, api) = (copy(given.program)?, copy(channel)?, copy(given.api)?);
     sys::close_from_on_exec(FREE_FD_MIN as u32);
     sys::duplicate_to(channel.as_raw_fd(), CHANNEL_FD)?;
     sys::duplicate_to(api.as_raw_fd(), API_FD)?;
-    // It reads and prints nothing there; the numbers are only to be taken.
-    for number in [libc::STDIN_FILENO, libc::STDOUT_FILENO] {
-        sys::duplicate_to(libc::STDERR_FILENO, number)?;
-    }
     Ok(program)
 }

@@ -12,6 +12,13 @@
 //! | `POST /policy/check` | a [`NetworkPolicy`] | 204; 400 with a text that says what is wrong |
 //! | `GET /events?after={seq}` | | lines of [`Event`], for as long as the caller listens |
 //! | `PUT /asks/{id}` | [`Decision`] | 204; 404 when nobody waits for it any more |
+//! | `GET /healthz` | | `ok` |
+//!
+//! Every answer about a policy carries [`POLICY_VERSION`] and the policy as it is then. Errors are
+//! lines of text.
+//!
+//! Why something became of a connection or a question is told by codes, of which
+//! `docs/reference/egress.md` has the table.
 
 use serde::{Deserialize, Serialize};
 

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::app::App;
-use crate::limits::QUESTION_WAIT;
+use crate::limits::{QUESTION_WAIT, QUESTIONS_PER_SECOND};
 use crate::sandbox::Sandbox;
 
 /// Answers one question after the other, until the sandbox has asked its last.
@@ -26,7 +26,8 @@ async fn talk(app: &Rc<App>, sandbox: &Sandbox, client: &mut TcpStream) -> io::R
         let Ok(_turn) = sandbox.questions.acquire().await else {
             return Ok(());
         };
-        super::udp::wait_for_rate(app, sandbox).await;
+        let rate = &sandbox.question_rate;
+        app.wait_for_share(rate, QUESTIONS_PER_SECOND).await;
         let Some(answer) = super::answer(app, sandbox, &question, false).await else {
             return Ok(());
         };

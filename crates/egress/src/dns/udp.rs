@@ -23,8 +23,6 @@ use crate::sandbox::Sandbox;
 
 /// Between two tries where the socket fails.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How long a question waits for the next millisecond's share.
-const RATE_PAUSE: Duration = Duration::from_millis(5);
 
 /// A question, and where its answer goes.
 struct Question {
@@ -43,16 +41,12 @@ pub(crate) async fn serve(app: Rc<App>, sandbox: Rc<Sandbox>, socket: UdpSocket)
         let Ok(turn) = Arc::clone(&sandbox.questions).acquire_owned().await else {
             return;
         };
-        wait_for_rate(&app, &sandbox).await;
-        let question = match socket
-            .async_io(Interest::READABLE, || receive(&socket))
-            .await
-        {
-            Ok(question) => question,
-            Err(_) => {
-                sleep(PAUSE).await;
-                continue;
-            }
+        let rate = &sandbox.question_rate;
+        app.wait_for_share(rate, QUESTIONS_PER_SECOND).await;
+        let received = socket.async_io(Interest::READABLE, || receive(&socket));
+        let Ok(question) = received.await else {
+            sleep(PAUSE).await;
+            continue;
         };
         let (app, sandbox) = (Rc::clone(&app), Rc::clone(&sandbox));
         let socket = Rc::clone(&socket);
@@ -67,15 +61,6 @@ pub(crate) async fn serve(app: Rc<App>, sandbox: Rc<Sandbox>, socket: UdpSocket)
             }
         });
     }
-}
-
-/// Waits until one more question may be answered.
-pub(crate) async fn wait_for_rate(app: &App, sandbox: &Sandbox) {
-    let rate = &sandbox.question_rate;
-    while rate.level(QUESTIONS_PER_SECOND, QUESTIONS_PER_SECOND, app.now_ms()) == 0 {
-        sleep(RATE_PAUSE).await;
-    }
-    rate.take(1);
 }
 
 fn receive(socket: &UdpSocket) -> io::Result<Question> {

@@ -151,6 +151,14 @@ fn what_is_no_request_is_told_to_be_none() {
         ("PUT", "/asks/00", r#"{"allow":true}"#, 404),
         ("PUT", "/asks/00", "yes", 400),
         ("GET", "/asks/00", "", 405),
+        ("GET", "/policy/check", "", 405),
+        ("POST", "/policy/check", "{}", 400),
+        (
+            "POST",
+            "/policy/check",
+            r#"{"egress":[{"action":"maybe","target":"a.b"}]}"#,
+            400,
+        ),
         ("GET", "/events?after=x", "", 400),
         ("DELETE", "/events", "", 405),
     ] {
@@ -174,6 +182,8 @@ fn what_is_no_request_is_told_to_be_none() {
     ] {
         assert_eq!(world.of(method, path, "").status, status, "{method} {path}");
     }
+    let good = policy("ask", &["allow *.example"]).to_string();
+    assert_eq!(world.api("POST", "/policy/check", &good).status, 204);
     let bad = json!({"policy": policy("deny", &["allow a..b"]), "version": 1}).to_string();
     assert_eq!(world.of("PUT", "", &bad).status, 400);
 }

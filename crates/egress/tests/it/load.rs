@@ -1,12 +1,12 @@
 //! Many connections, and much on one.
 
 use std::io::{Read, Write};
-use std::time::Instant;
+use std::net::TcpStream;
 
 use serde_json::json;
 
 use crate::place::Place;
-use crate::world::{PUBLIC, World, accept, policy, read, until, write};
+use crate::world::{PUBLIC, World, accept, policy, read, stopwatch, until, write};
 
 #[test]
 fn idle_connections_cost_two_descriptors_and_little_memory() {
@@ -40,7 +40,6 @@ fn idle_connections_cost_two_descriptors_and_little_memory() {
 #[test]
 fn much_passes_on_one_connection_unchanged() {
     const CHECKED_BYTES: usize = 1 << 26;
-    const BYTES: usize = 1 << 30;
     let world = World::new(7000, &policy("allow", &[]));
     let server = world.internet.listen(PUBLIC, 7000);
     let client = world.sandbox.connect(PUBLIC, 7000);
@@ -62,15 +61,27 @@ fn much_passes_on_one_connection_unchanged() {
         assert!(bytes[first..count] == block[..count - first]);
         got += count;
     }
-    let start = Instant::now();
-    let mut got = 0;
-    while got < BYTES {
-        got += (&client).read(&mut bytes).unwrap();
-    }
-    let mib_per_s = (got >> 20) as f64 / start.elapsed().as_secs_f64();
-    println!("one connection: {mib_per_s:.0} MiB/s");
+    let through = mib_per_s(&client);
     drop(client);
     thread.join().unwrap();
+    let direct = world.internet.connect(PUBLIC, 7000);
+    let mut accepted = accept(&server);
+    let thread = std::thread::spawn(move || while accepted.write_all(&block).is_ok() {});
+    let beside = mib_per_s(&direct);
+    println!("one connection: {beside:.0} MiB/s direct, {through:.0} MiB/s through");
+    drop(direct);
+    thread.join().unwrap();
+}
+
+fn mib_per_s(mut stream: &TcpStream) -> f64 {
+    const BYTES: usize = 1 << 30;
+    let start = stopwatch();
+    let mut bytes = vec![0; 1 << 19];
+    let mut got = 0;
+    while got < BYTES {
+        got += stream.read(&mut bytes).unwrap();
+    }
+    (got >> 20) as f64 / start().as_secs_f64()
 }
 
 #[test]
@@ -89,11 +100,11 @@ fn what_the_way_through_costs_a_connection() {
     let time = |place: &Place| {
         let mut all: Vec<_> = (0..COUNT)
             .map(|_| {
-                let start = Instant::now();
+                let start = stopwatch();
                 let stream = place.connect(PUBLIC, 7000);
                 write(&stream, "\0");
                 read(&stream, 1);
-                start.elapsed()
+                start()
             })
             .collect();
         all.sort();

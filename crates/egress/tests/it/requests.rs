@@ -101,7 +101,8 @@ fn a_request_in_the_body_of_another_is_none_and_behind_it_is_one() {
 #[test]
 fn a_length_that_is_read_in_two_ways_is_refused() {
     for odd in [
-        "POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 5\r\n\
+         Transfer-Encoding: chunked\r\n\r\n",
         "POST / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
     ] {
         let (world, client, accepted) = reached();

@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -160,12 +160,23 @@ impl Drop for World {
     }
 }
 
-/// Polls until something holds.
-pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < PATIENCE, "waited in vain until {what}");
-        std::thread::yield_now();
+/// How long ago this was called.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test may look how long it waits"
+)]
+pub(crate) fn stopwatch() -> impl Fn() -> Duration {
+    let started = Instant::now();
+    move || started.elapsed()
+}
+
+/// Waits until something is so.
+#[track_caller]
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let waited = stopwatch();
+    while !is_so() {
+        assert!(waited() < PATIENCE, "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -221,6 +232,7 @@ pub(crate) fn is_reset(mut stream: &TcpStream) -> bool {
 
 /// Has the kernel reset a connection.
 pub(crate) fn reset(stream: TcpStream) {
-    let now = Some(std::time::Duration::ZERO);
+    let now = Some(Duration::ZERO);
     rustix::net::sockopt::set_socket_linger(&stream, now).unwrap();
+    drop(stream);
 }
