@@ -13,7 +13,7 @@ use barchan_wire::egress::{Limits, Settings};
 
 pub use program::ProgramError;
 pub(crate) use program::{Program, Question, Said};
-pub(crate) use resolvers::parse as resolver;
+pub(crate) use resolvers::{RESOLVERS_MAX, parse as resolver};
 pub(crate) use tally::Tally;
 pub(crate) use words::{refused, rest_of, wanted};
 

@@ -154,8 +154,7 @@ async fn connections_and_approvals_are_asked_for() {
     assert_eq!(served.client.approvals(&states).await.unwrap().len(), 1);
 
     let served = answering("POST", "/x/approvals/a%2Fb/approve", 200, approval);
-    let decided = served
-        .client
-        .decide("a/b", Word::Approve, &Decide::default());
+    let said = Decide::default();
+    let decided = served.client.decide("a/b", Word::Approve, &said);
     assert_eq!(decided.await.unwrap().state, ApprovalState::Approved);
 }

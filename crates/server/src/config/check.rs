@@ -7,7 +7,7 @@ use barchan_wire::lifecycle::resources;
 
 use super::{SecretSetting, Settings};
 use crate::api::{AccessLog, Domain, OSEP_SHAPE, OsepKey, Readers};
-use crate::egress::resolver;
+use crate::egress::{RESOLVERS_MAX, resolver};
 use crate::observe::{BadEndpoint, Endpoint};
 
 /// Shortest key that is no invitation to guess, in bytes.
@@ -149,7 +149,8 @@ fn storage(settings: &Settings) -> Option<Fault> {
 /// them.
 fn egress(settings: &Settings) -> impl Iterator<Item = Fault> {
     let egress = &settings.egress;
-    let has_resolvers = egress.resolvers.iter().all(|it| resolver(it).is_some());
+    let has_resolvers = egress.resolvers.len() <= RESOLVERS_MAX
+        && egress.resolvers.iter().all(|it| resolver(it).is_some());
     let is_plain = |target: &String| {
         let plain = |byte: u8| byte.is_ascii_graphic();
         (1..=TARGET_BYTES_MAX).contains(&target.len()) && target.bytes().all(plain)
@@ -159,7 +160,7 @@ fn egress(settings: &Settings) -> impl Iterator<Item = Fault> {
     [
         (!has_resolvers).then_some((
             "egress.resolvers",
-            "name resolvers by their addresses: 9.9.9.9 or 9.9.9.9:53",
+            "name at most 8 resolvers by their addresses: 9.9.9.9 or 9.9.9.9:53",
         )),
         (!is_fine(&egress.deny_always)).then_some(("egress.deny_always", why)),
         (!is_fine(&egress.allow_always)).then_some(("egress.allow_always", why)),

@@ -11,9 +11,9 @@ pub struct Egress {
     /// `networkPolicy` is refused.
     #[config(default = true)]
     pub enabled: bool,
-    /// Resolvers that names are looked up at, as `address` or `address:port`, the first that answers
-    /// first. Left empty, they are those of `/etc/resolv.conf`; one on the host's loopback works
-    /// too. Example: `["9.9.9.9", "[2620:fe::fe]:53"]`.
+    /// Resolvers that names are looked up at, as `address` or `address:port`, the first that
+    /// answers first. Left empty, they are those of `/etc/resolv.conf`; one on the host's loopback
+    /// works too. Example: `["9.9.9.9", "[2620:fe::fe]:53"]`.
     #[config(default = [])]
     pub resolvers: Vec<String>,
     /// Targets that no sandbox reaches, whatever its policy says: names, `*.name`, addresses and

@@ -7,7 +7,7 @@ const LIST: &str = "/etc/resolv.conf";
 /// The port where none is named.
 const PORT: u16 = 53;
 /// Most that are taken; further ones are hardly ever asked.
-const RESOLVERS_MAX: usize = 8;
+pub(crate) const RESOLVERS_MAX: usize = 8;
 
 /// Those of the host, the first first. They are asked from outside of sandboxes, so one that
 /// listens on the host's loopback is as good as another.

@@ -152,6 +152,23 @@ async fn a_program_that_begins_anew_is_told_everything() {
 }
 
 #[tokio::test]
+async fn one_that_is_refused_holds_no_other_up() {
+    let (world, mut program) = guarded("").await;
+    let (refused, other) = (world.sandbox().await, world.sandbox().await);
+    program.kill();
+    program.known().refuses = Some(refused.to_string());
+    program.start();
+    await_listener(&program).await;
+    assert!(is_told(&program, &other, &[], 1));
+    assert_eq!(told(&program, &refused), None);
+    let at_port = at_port(&world, &refused, "GET", "/policy")
+        .await
+        .send()
+        .await;
+    assert_eq!(at_port.status, 502, "{at_port:?}");
+}
+
+#[tokio::test]
 async fn settings_are_told_and_told_again() {
     let (world, program) = guarded("[egress]\nresolvers = [\"9.9.9.9\"]\n").await;
     let settings = program.known().settings.clone().unwrap();

@@ -48,8 +48,8 @@ pub struct EndReport {
 pub struct HappeningReport {
     /// When.
     pub at: Time,
-    /// What: `created`, `started`, `allocated`, `paused`, `resumed`, `renewed`, `labelled`, `policy`,
-    /// `denied`, `ended`, `removed`.
+    /// What: `created`, `started`, `allocated`, `paused`, `resumed`, `renewed`, `labelled`,
+    /// `policy`, `denied`, `ended`, `removed`.
     pub event: String,
     /// The same in a sentence, where the word does not say it all.
     #[serde(default, skip_serializing_if = "String::is_empty")]

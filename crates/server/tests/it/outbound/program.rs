@@ -57,6 +57,8 @@ pub(crate) struct Known {
     pub(crate) is_terse: bool,
     /// How often events were asked for.
     pub(crate) listeners: usize,
+    /// A sandbox that is refused.
+    pub(crate) refuses: Option<String>,
     /// How long after the beginning its connections are opened, in seconds.
     pub(crate) later_s: i64,
 }
@@ -253,6 +255,9 @@ impl Known {
                 };
                 let sandboxes = self.sandboxes.iter().map(row).collect();
                 value(&GuardedList { sandboxes }, None)
+            }
+            [id] if method == Method::PUT && self.refuses.as_deref() == Some(*id) => {
+                text(400, "its policy is none any more")
             }
             [id] if method == Method::PUT => {
                 let guarded = serde_json::from_slice(body).unwrap();

@@ -84,7 +84,13 @@ impl Lifecycle {
         self.tell_decisions(program, &there).await?;
         for entry in self.0.registry.entries() {
             let _turn = entry.guarding.lock().await;
-            self.tell_unless_over(&entry, program).await?;
+            match self.tell_unless_over(&entry, program).await {
+                Err(error @ ProgramError::Refused { .. }) => {
+                    let record = entry.record();
+                    tracing::error!(id = %record.id(), %error, "nothing of a sandbox goes out");
+                }
+                told => told?,
+            }
         }
         for row in there {
             let id: Option<SandboxId> = row.id.parse().ok();
