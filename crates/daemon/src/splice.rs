@@ -26,8 +26,8 @@ pub struct Terms<S> {
     /// How long one way may be silent once the other one has ended. Nobody can tell a caller who
     /// waits for an answer from one who went away, and the latter must not be waited for for ever.
     pub silence: Duration,
-    /// Asked when the far connection has said its last: whether what is behind it is still there to
-    /// listen.
+    /// Asked when the far connection has said its last and the near one has not: whether what is
+    /// behind it is still there to listen.
     pub listens: S,
 }
 
@@ -66,7 +66,12 @@ where
         }
         ended = &mut back => {
             ended?;
-            match terms.listens.await {
+            let listens = tokio::select! {
+                biased;
+                ended = &mut away => return ended,
+                listens = terms.listens => listens,
+            };
+            match listens {
                 true => patiently(away, &pieces, terms.silence).await,
                 false => Err(io::ErrorKind::ConnectionAborted.into()),
             }
