@@ -1,5 +1,5 @@
 //! What Barchan's long-running programs do alike: tell the time, own their tasks, stop in order,
-//! take requests' bodies, write logs, make private folders.
+//! take requests' bodies, join connections, write logs, make private folders.
 //!
 //! Never: sandboxes, routes, anything heavy at start; the in-sandbox daemon uses this crate too.
 
@@ -7,6 +7,7 @@ pub mod clock;
 pub mod folder;
 pub mod payload;
 pub mod shutdown;
+pub mod splice;
 pub mod tasks;
 #[cfg(feature = "logs")]
 pub mod telemetry;

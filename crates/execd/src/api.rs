@@ -17,6 +17,7 @@ mod pty;
 mod put;
 mod query;
 mod session;
+pub(crate) mod stream;
 mod tar;
 mod transfer;
 mod upload;
@@ -70,6 +71,7 @@ async fn route(app: &Rc<App>, request: Request<Payload>) -> Result<Answer, Fault
         (&Method::GET, ["metrics"]) => metrics::look(app),
         (&Method::GET, ["metrics", "watch"]) => metrics::watch(app),
         (_, ["proxy", port, ..]) => proxy::pass(port, request).await,
+        (&Method::GET, ["x", "tcp", port]) => stream::open(app, port, request).await?,
         (_, ["files" | "directories", ..]) => {
             files::route(app, None, &segments, &query()?, request).await?
         }
@@ -96,6 +98,7 @@ async fn route(app: &Rc<App>, request: Request<Payload>) -> Result<Answer, Fault
             _,
             ["ping"]
             | ["x", "busy"]
+            | ["x", "tcp", _]
             | ["metrics"]
             | ["metrics", "watch"]
             | ["command", _, "logs"]

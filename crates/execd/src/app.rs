@@ -4,6 +4,7 @@ use std::cell::{RefCell, RefMut};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
+use crate::api::stream::Streams;
 use crate::code::Contexts;
 use crate::command::memory::Memory;
 use crate::command::order::Person;
@@ -48,6 +49,8 @@ pub(crate) struct App {
     pub(crate) sessions: Sessions,
     /// The terminals.
     pub(crate) terminals: Terminals,
+    /// Streams into ports.
+    pub(crate) streams: Streams,
     /// The load.
     pub(crate) metrics: Sampler,
     /// What memory pressure did.

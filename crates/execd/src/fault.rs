@@ -41,6 +41,8 @@ pub(crate) enum Kind {
     InUse,
     /// There is no space left.
     Full,
+    /// Nothing listens where it leads.
+    Unreached,
     /// The range lies outside the file.
     BadRange,
     /// This daemon does not offer that.

@@ -21,6 +21,7 @@ use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 use tokio::time::{sleep, timeout};
 
+use crate::api::stream::Streams;
 use crate::app::App;
 use crate::boot::{self, Inherited};
 use crate::code::{Contexts, probe};
@@ -170,6 +171,7 @@ fn assemble(boot: &Boot, store: Option<OwnedFd>, confine: bool) -> io::Result<Ap
         contexts: Contexts::default(),
         sessions: Sessions::default(),
         terminals: Terminals::default(),
+        streams: Streams::default(),
         turns: Turns::default(),
         uploads: Uploads::default(),
         isolated: isolated::Sessions::new(store),

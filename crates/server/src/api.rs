@@ -47,8 +47,7 @@ use barchan_daemon::shutdown::Shutdown;
 use barchan_daemon::tasks::Tasks;
 use barchan_wire::header::{API_KEY, SANDBOX_TOKEN};
 use barchan_wire::lifecycle::code;
-use http::HeaderValue;
-use http::{Method, Request, Response};
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument;
 
@@ -69,6 +68,7 @@ pub(crate) use metrics::Readers;
 pub(crate) use proxy::{Domain, Pool, Proxy, Waits};
 pub(crate) use reload::Reload;
 pub(crate) use reply::{Body, Broken};
+use rights::Need;
 pub use routes::served as routes;
 use routes::{Found, Operation, Place};
 pub(crate) use strangers::Strangers;
@@ -184,7 +184,7 @@ impl Api {
         trail.leads_to(&found);
         let identity = match routes::is_open(path) || self.is_open_to_all(path) {
             true => Identity::Nobody,
-            false => self.identify(peer, request.headers())?,
+            false => self.identify_for(peer, &found, request.headers())?,
         };
         trail.is_of(identity.clone());
         self.pace(&identity)?;
@@ -192,6 +192,10 @@ impl Api {
             Found::Operation(operation, place) => {
                 operation.rights().check(identity.tenant().is_some())?;
                 let this = self.seen_by(&identity);
+                if operation == Operation::Connect {
+                    this.offer(operation)?;
+                    return Box::pin(this.open_stream(peer, &place, request)).await;
+                }
                 this.run(operation, &place, request, identity).await
             }
             Found::Slash => Ok(reply::moved(&request, &self.host_of(&request))),
@@ -270,6 +274,23 @@ impl Api {
             Operation::Approve => self.say(place, request, (&identity, true)).await,
             Operation::Reject => self.say(place, request, (&identity, false)).await,
             Operation::Templates => Err(no_templates()),
+            // It takes the connection over, and was sent on its way before.
+            Operation::Connect => Err(Refusal::no_route()),
+        }
+    }
+
+    /// Who sends a request to a route.
+    fn identify_for(
+        &self,
+        peer: &Peer,
+        found: &Found,
+        headers: &HeaderMap,
+    ) -> Result<Identity, Refusal> {
+        match found {
+            Found::Operation(operation, place) if operation.rights().need == Need::Token => {
+                self.identify_inside(peer, headers, &place.id)
+            }
+            _ => self.identify(peer, headers),
         }
     }
 

@@ -42,3 +42,6 @@ pub const GATEWAY_BROKEN: &str = "broken";
 pub const ISOLATED_TAIL_CURSOR: &str = "execd-isolated-tail-cursor";
 /// From the server to the daemon, as `Upgrade` of a request for a port: bytes as they come.
 pub const TUNNEL: &str = "barchan-tcp";
+/// As `Upgrade` of a request for a stream into a port, and of its answer: bytes as they come, and
+/// the end of each way by itself.
+pub const STREAM: &str = "tcp";

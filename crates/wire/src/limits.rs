@@ -31,3 +31,8 @@ pub const ISOLATED_SESSIONS_MAX: usize = 64;
 pub const ISOLATED_OVERLAYS_MAX: usize = 16;
 /// Most further mounts of one isolated session.
 pub const ISOLATED_BINDS_MAX: usize = 32;
+/// Most streams into ports of one sandbox at once.
+pub const PORT_STREAMS_MAX: usize = 1024;
+/// How long such a stream may say nothing once one of its ways has ended, in milliseconds: long
+/// enough for an answer that takes its time, for nobody can tell who waits from who went away.
+pub const PORT_STREAM_SILENCE_MS: u64 = 600_000;

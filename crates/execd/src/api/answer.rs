@@ -158,6 +158,7 @@ fn class(kind: Kind) -> (StatusCode, ErrorCode) {
             StatusCode::RANGE_NOT_SATISFIABLE,
             ErrorCode::InvalidRequestBody,
         ),
+        Kind::Unreached => (StatusCode::BAD_GATEWAY, ErrorCode::RuntimeError),
         Kind::NotSupported => (StatusCode::NOT_IMPLEMENTED, ErrorCode::NotSupported),
         Kind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, ErrorCode::NotSupported),
         Kind::Failed => (StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::RuntimeError),

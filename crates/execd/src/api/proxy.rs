@@ -69,7 +69,7 @@ fn tunnel(mut program: TcpStream, server: OnUpgrade) -> Answer {
 }
 
 /// A connection to the program. One that is still starting is given a moment.
-async fn connect(port: u16) -> Option<TcpStream> {
+pub(super) async fn connect(port: u16) -> Option<TcpStream> {
     let loopback: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
     let deadline = Instant::now() + Duration::from_millis(LISTENER_MS);
     loop {
@@ -136,7 +136,7 @@ async fn splice(caller: OnUpgrade, program: OnUpgrade) {
 }
 
 /// The protocol that a request asks to change to.
-fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
+pub(super) fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
     let asked = headers
         .get_all(CONNECTION)
         .iter()
@@ -146,7 +146,7 @@ fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
     headers.get(UPGRADE).filter(|_| upgrades).cloned()
 }
 
-fn set_upgrade(headers: &mut HeaderMap, protocol: HeaderValue) {
+pub(super) fn set_upgrade(headers: &mut HeaderMap, protocol: HeaderValue) {
     headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     headers.insert(UPGRADE, protocol);
 }

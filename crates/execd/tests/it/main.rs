@@ -32,6 +32,7 @@ mod session_ends;
 mod sessions;
 mod streams;
 mod tar;
+mod tcp;
 mod upload;
 mod watch;
 mod world;

@@ -158,12 +158,7 @@ fn open(part: Part) -> io::Result<OwnedFd> {
     let protocol = (part == Part::Netfilter).then_some(NETFILTER);
     let (family, kind) = (AddressFamily::NETLINK, SocketType::RAW);
     let flags = SocketFlags::CLOEXEC;
-    Ok(rustix::net::socket_with(
-        family,
-        kind,
-        flags,
-        protocol,
-    )?)
+    Ok(rustix::net::socket_with(family, kind, flags, protocol)?)
 }
 
 /// How the messages fared of which an answer tells.

@@ -114,7 +114,10 @@ fn without_anybody_outside_nothing_leaves_and_no_listener_inside_stands_in() {
         let inside = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 80)).unwrap();
         let outside = listener(&doors);
         let wanted = connect("93.184.216.34:80").unwrap();
-        assert_eq!(plain(outside.accept().unwrap().0.local_addr().unwrap()).1, 80);
+        assert_eq!(
+            plain(outside.accept().unwrap().0.local_addr().unwrap()).1,
+            80
+        );
         drop(wanted);
         for own in ["127.0.0.1:80", "[::1]:80"] {
             connect(own).unwrap();

@@ -32,6 +32,7 @@ impl Api {
             }
             Operation::Report
             | Operation::Connections
+            | Operation::Connect
             | Operation::ListApprovals
             | Operation::Approval
             | Operation::Approve

@@ -12,6 +12,7 @@ mod patient;
 mod pool;
 mod relay;
 mod splice;
+mod stream;
 mod target;
 mod traces;
 mod tunnel;

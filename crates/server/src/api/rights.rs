@@ -12,6 +12,8 @@ pub(super) enum Need {
     Nothing,
     /// Whoever has a key; a tenant's is for what is the tenant's.
     Key,
+    /// Whoever has a key, or the token of the sandbox: it leads to what runs in there.
+    Token,
     /// An admin: it concerns all tenants, or the host.
     Admin,
 }
@@ -21,6 +23,8 @@ pub(super) enum Need {
 pub(super) enum Subject {
     None,
     Sandbox,
+    /// A sandbox, and a port of it.
+    Port,
     Other,
 }
 
@@ -49,8 +53,8 @@ impl Operation {
 
     /// Every operation has its line here: there is no default.
     fn row(self) -> (&'static str, Need, bool, Subject) {
-        use Need::{Admin, Key, Nothing};
-        use Subject::{None, Other, Sandbox};
+        use Need::{Admin, Key, Nothing, Token};
+        use Subject::{None, Other, Port, Sandbox};
         match self {
             Self::Health => ("health", Nothing, false, None),
             Self::Version => ("version", Nothing, false, None),
@@ -95,6 +99,7 @@ impl Operation {
                 ("sandbox.policy.change", Key, true, Sandbox)
             }
             Self::Connections => ("sandbox.connections", Key, false, Sandbox),
+            Self::Connect => ("sandbox.connect", Token, true, Port),
             Self::CreateSnapshot => ("snapshot.create", Key, true, Sandbox),
             Self::ListSnapshots => ("snapshot.list", Key, false, None),
             Self::Snapshot => ("snapshot.get", Key, false, Other),
@@ -134,6 +139,7 @@ impl Rights {
         match self.subject {
             Subject::None => (None, None),
             Subject::Sandbox => (shown(), None),
+            Subject::Port => (shown(), Some(place.port.chars().take(8).collect())),
             Subject::Other => (None, shown()),
         }
     }

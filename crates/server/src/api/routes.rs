@@ -87,6 +87,8 @@ pub(super) enum Operation {
     CutNetworkPolicy,
     /// What it reached or tried to.
     Connections,
+    /// Bytes to a port of it and back.
+    Connect,
     /// What somebody is asked.
     ListApprovals,
     Approval,
@@ -170,7 +172,7 @@ fn variable_name(before: &str) -> &'static str {
     match before {
         "sandboxes" | "layers" => "sandboxId",
         "kept" => "layer",
-        "endpoints" => "port",
+        "endpoints" | "tcp" => "port",
         "snapshots" => "snapshotId",
         "templates" => "templateId",
         "pools" => "poolName",
@@ -310,6 +312,8 @@ mod tests {
                 "/v1/sandboxes/a/endpoints/08080",
                 "Endpoint a 08080 true",
             ),
+            ("GET", "/x/sandboxes/a/tcp/80", "Connect a 80 false"),
+            ("GET", "/v1/x/sandboxes/a/tcp/80", "Nothing"),
             ("POST", "/sandboxes/", "Slash"),
             ("GET", "/v1/sandboxes/a/pause/", "Slash"),
             ("POST", "/metrics/events", "Nothing"),

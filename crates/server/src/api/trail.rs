@@ -8,6 +8,7 @@ use super::errors::Refusal;
 use super::identity::Identity;
 use super::proxy::Target;
 use super::reply::Body;
+use super::rights::Need;
 use super::routes::{Found, Operation};
 use super::{Api, Peer};
 use crate::audit::{Audit, Line, Outcome};
@@ -57,7 +58,9 @@ impl Trail {
         if let Found::Operation(operation, place) = found {
             let rights = operation.rights();
             self.operation = rights.name;
-            self.is_change = rights.is_change;
+            // What is said to a program inside is noted as the proxy's requests are.
+            let is_noted = rights.need != Need::Token || self.audits_proxied;
+            self.is_change = rights.is_change && is_noted;
             (self.sandbox, self.target) = rights.subject_of(place);
         }
     }

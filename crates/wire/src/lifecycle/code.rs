@@ -190,6 +190,8 @@ pub const BACKEND_CONNECTION_FAILED: &str = "BACKEND_CONNECTION_FAILED";
 pub const BACKEND_RESPONSE_FAILED: &str = "BACKEND_RESPONSE_FAILED";
 /// The program in the sandbox did not answer in time.
 pub const BACKEND_TIMEOUT: &str = "BACKEND_TIMEOUT";
+/// As many streams lead into the sandbox as may at once.
+pub const BACKEND_STREAMS_BUSY: &str = "BACKEND_STREAMS_BUSY";
 
 /// The idempotency key is empty, too long or no plain text.
 pub const INVALID_IDEMPOTENCY_KEY: &str = "INVALID_IDEMPOTENCY_KEY";

@@ -213,6 +213,8 @@ pub(super) const fn described(operation: Operation) -> Described {
 const POLICY: Says = Says::Json("PolicyStatus");
 /// The program that guards the sandbox may be away.
 const GUARDED: &[u16] = &[409, 500, 502, 503, 504];
+/// The port may be none, and the sandbox or the program not be there.
+const CONNECTS: &[u16] = &[409, 422, 500, 502, 503, 504];
 /// Somebody may have been quicker, and whoever waits may be gone.
 const DECIDED: &[u16] = &[409, 500, 502, 503, 504];
 const VERBS: &[u16] = &[409, 500, 501, 503];
@@ -306,6 +308,12 @@ const fn outbound(operation: Operation) -> Described {
             Json("Connections"),
         )
         .refusals(GUARDED),
+        Op::Connect => new(
+            "Bytes to a port of a sandbox and back, for a connection that upgrades to `tcp`.",
+            101,
+            Says::Nothing,
+        )
+        .refusals(CONNECTS),
         Op::ListApprovals => {
             new("What somebody is asked.", 200, Json("ApprovalList")).query(APPROVALS)
         }

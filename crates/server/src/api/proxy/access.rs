@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use barchan_wire::header::API_KEY;
+use barchan_wire::header::{API_KEY, SANDBOX_TOKEN, SECURE_ACCESS};
 use barchan_wire::id::SandboxId;
 use barchan_wire::lifecycle::code;
 use http::header::{ACCEPT, CACHE_CONTROL, LOCATION, REFERRER_POLICY, SET_COOKIE};
@@ -49,6 +49,28 @@ impl Api {
             _ => self.admit_known(peer, target, id, named, request),
         };
         verdict.map_err(|refusal| self.strangers.answer(peer, &self.clock, refusal))
+    }
+
+    /// Who asks for something at a route of the API that leads into a sandbox: whoever may ask for
+    /// anything there, and whoever has the sandbox's token.
+    pub(in crate::api) fn identify_inside(
+        &self,
+        peer: &Peer,
+        headers: &HeaderMap,
+        id: &str,
+    ) -> Result<Identity, Refusal> {
+        let shows_token = [SANDBOX_TOKEN, SECURE_ACCESS]
+            .iter()
+            .any(|name| headers.contains_key(*name));
+        if !shows_token {
+            return self.identify(peer, headers);
+        }
+        let id: Option<SandboxId> = id.parse().ok();
+        let checked = self.gate.check_secure_access(headers, id.as_ref());
+        let known = checked.and_then(|()| self.known(peer, headers, id.as_ref()));
+        known
+            .map(|(_, identity)| identity)
+            .map_err(|refusal| self.strangers.answer(peer, &self.clock, refusal))
     }
 
     /// Whoever comes over the Unix socket, or has a key or the sandbox's token.

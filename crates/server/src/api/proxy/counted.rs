@@ -1,5 +1,7 @@
 //! A stream through the proxy, counted while it is open.
 
+use barchan_daemon::splice::Way;
+
 use crate::observe::Streams;
 
 /// One stream, until it is dropped.
@@ -17,9 +19,12 @@ impl Counted {
         self.0.bytes_out.inc_by(bytes as u64);
     }
 
-    /// Counts bytes that went into one.
-    pub(super) fn inwards(&self, bytes: usize) {
-        self.0.bytes_in.inc_by(bytes as u64);
+    /// Counts bytes that went into one, or left it.
+    pub(super) fn moved(&self, way: Way, bytes: usize) {
+        match way {
+            Way::Far => self.0.bytes_in.inc_by(bytes as u64),
+            Way::Near => self.out(bytes),
+        }
     }
 }
 

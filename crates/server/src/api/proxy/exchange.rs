@@ -1,6 +1,5 @@
 //! One request into a sandbox, until its answer begins.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,7 +11,7 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 
 use super::counted::Counted;
-use super::link::{self, Link, Upload};
+use super::link::{self, Deafness, Link, Upload};
 use super::relay::Relay;
 use super::{Way, renews};
 use crate::api::Api;
@@ -55,7 +54,7 @@ impl Api {
         loop {
             let (link, is_new) = match self.proxy.pool.take(&way.id) {
                 Some(link) => (link, false),
-                None => (self.connect(&way.id, &way.upstream.socket).await?, true),
+                None => (self.connect(way, Deafness::Borne).await?, true),
             };
             match self.in_time(&way.id, moved, link.send(request)).await? {
                 Ok(begun) => return Ok(begun),
@@ -111,12 +110,13 @@ impl Api {
     }
 
     /// Connects into a sandbox, and waits for it to listen as long as it runs.
-    pub(super) async fn connect(&self, id: &SandboxId, socket: &Path) -> Result<Link, Refusal> {
+    pub(super) async fn connect(&self, way: &Way, deafness: Deafness) -> Result<Link, Refusal> {
+        let (id, socket) = (&way.id, &way.upstream.socket);
         let wait = self.proxy.waits.connect;
         let mut pause = RETRY_FIRST;
         let tries = async {
             loop {
-                match Link::open(socket).await {
+                match Link::open(socket, deafness).await {
                     Ok(link) => return Ok(link),
                     Err(error) if !link::may_pass(&error) => {
                         let message = format!("the sandbox cannot be reached: {error}");

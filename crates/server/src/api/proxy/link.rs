@@ -20,6 +20,7 @@ use hyper::client::conn::{http1, http2};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use prometheus::IntCounter;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 
 use super::patient::Patient;
@@ -44,17 +45,36 @@ enum Sender {
     Two(http2::SendRequest<Upload>),
 }
 
+/// What happens to what the other end no longer takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Deafness {
+    /// It is thrown away, and what the other end has said is read all the same.
+    Borne,
+    /// It is told to whoever writes: a stream that nobody takes has to end.
+    Told,
+}
+
 impl Link {
     /// Connects.
     // BOUNDARY: sandbox → host; heads are capped here, bodies are never kept.
     // Test: an_endless_answer_head_is_cut_off
-    pub(super) async fn open(socket: &Path) -> io::Result<Self> {
+    pub(super) async fn open(socket: &Path, deafness: Deafness) -> io::Result<Self> {
         let stream = UnixStream::connect(socket).await?;
+        match deafness {
+            Deafness::Borne => Self::shake(Patient::new(stream)).await,
+            Deafness::Told => Self::shake(stream).await,
+        }
+    }
+
+    async fn shake<S>(stream: S) -> io::Result<Self>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let (sender, connection) = http1::Builder::new()
             .max_header_size(HEAD_BYTES_MAX)
             .max_headers(HEADERS_MAX)
             .max_buf_size(READ_AHEAD_BYTES_MAX)
-            .handshake(TokioIo::new(Patient::new(stream)))
+            .handshake(TokioIo::new(stream))
             .await
             .map_err(io::Error::other)?;
         Ok(Self {

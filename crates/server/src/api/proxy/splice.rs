@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use barchan_daemon::splice::{Terms, splice};
 use barchan_wire::lifecycle::code;
 use http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, UPGRADE};
 use http::{HeaderValue, Method, Request, Response};
 use hyper::body::Incoming;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::counted::Counted;
 use super::link::Link;
@@ -18,9 +19,7 @@ use crate::api::errors::Refusal;
 use crate::api::reply::{self, Body};
 use crate::api::{Api, Peer, guard};
 
-/// Bytes of one read; both ways of an idle connection cost twice this.
-const PIECE_BYTES: usize = 16 * 1024;
-/// How long one way goes on after the other is through.
+/// How long one way may say nothing after the other is through.
 const LINGER: Duration = Duration::from_secs(60);
 
 /// Whether a request asks for a WebSocket. Other protocols are not offered further: behind them a
@@ -44,7 +43,7 @@ pub(super) fn begin(
     api: &Arc<Api>,
     peer: &Peer,
     client: OnUpgrade,
-    mut response: Response<Incoming>,
+    response: Response<Incoming>,
     link: Link,
     in_use: Option<Busy>,
 ) -> Result<Response<Body>, Refusal> {
@@ -61,47 +60,52 @@ pub(super) fn begin(
         }
     }
     answer.headers_mut().extend(offer());
-    let inside = hyper::upgrade::on(&mut response);
-    let busy = api.activity.begin(&api.clock);
-    let place = Arc::clone(&peer.place);
     let counted = Counted::open(&api.observe.metrics().streams);
+    let open = Open::begin(api, peer, in_use);
     api.tasks.spawn(async move {
-        let _kept = (busy, place, in_use);
-        let (client, inside, ()) = tokio::join!(client, inside, link.hand_over());
-        if let (Ok(client), Ok(inside)) = (client, inside) {
-            join(client, inside, &counted).await;
+        let _open = open;
+        if let Some((client, inside)) = both(client, response, link).await {
+            let terms = Terms {
+                silence: LINGER,
+                listens: std::future::ready(true),
+            };
+            // Whoever breaks off has told the other side by that.
+            let _ = splice(client, inside, terms, |way, bytes| {
+                counted.moved(way, bytes)
+            })
+            .await;
         }
     });
     Ok(answer)
 }
 
-async fn join(client: Upgraded, inside: Upgraded, counted: &Counted) {
-    let (from_client, to_client) = split(TokioIo::new(client));
-    let (from_inside, to_inside) = split(TokioIo::new(inside));
-    let mut inwards = std::pin::pin!(pump(from_client, to_inside, |bytes| counted.inwards(bytes)));
-    let mut outwards = std::pin::pin!(pump(from_inside, to_client, |bytes| counted.out(bytes)));
-    tokio::select! {
-        () = &mut inwards => { tokio::time::timeout(LINGER, outwards).await.ok(); }
-        () = &mut outwards => { tokio::time::timeout(LINGER, inwards).await.ok(); }
+/// What a connection holds that is not one of HTTP any more.
+pub(super) struct Open {
+    _server_in_use: Busy,
+    _place: Arc<OwnedSemaphorePermit>,
+    _sandbox_in_use: Option<Busy>,
+}
+
+impl Open {
+    pub(super) fn begin(api: &Api, peer: &Peer, in_use: Option<Busy>) -> Self {
+        Self {
+            _server_in_use: api.activity.begin(&api.clock),
+            _place: Arc::clone(&peer.place),
+            _sandbox_in_use: in_use,
+        }
     }
 }
 
-/// Moves bytes until there are no more, then says so.
-async fn pump(
-    mut from: impl AsyncRead + Unpin,
-    mut to: impl AsyncWrite + Unpin,
-    count: impl Fn(usize),
-) {
-    let mut piece = vec![0; PIECE_BYTES];
-    while let Ok(read @ 1..) = from.read(&mut piece).await {
-        let Some(bytes) = piece.get(..read) else {
-            return;
-        };
-        if to.write_all(bytes).await.is_err() || to.flush().await.is_err() {
-            return;
-        }
-        count(read);
-    }
-    // The other side may be gone already.
-    let _ = to.shutdown().await;
+/// Both connections, once neither speaks HTTP any more.
+pub(super) async fn both(
+    client: OnUpgrade,
+    mut response: Response<Incoming>,
+    link: Link,
+) -> Option<(TokioIo<Upgraded>, TokioIo<Upgraded>)> {
+    let inside = hyper::upgrade::on(&mut response);
+    let (client, inside, ()) = tokio::join!(client, inside, link.hand_over());
+    client.ok().zip(inside.ok()).map(|(client, inside)| {
+        let io = TokioIo::new;
+        (io(client), io(inside))
+    })
 }

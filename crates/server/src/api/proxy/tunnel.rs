@@ -11,7 +11,7 @@ use http::header::{CONNECTION, CONTENT_TYPE, HOST, UPGRADE};
 use http::{Request, StatusCode, Uri, Version};
 
 use super::exchange::{Begun, broke_off};
-use super::link::{Link, Upload};
+use super::link::{Deafness, Link, Upload};
 use super::target::Target;
 use super::{Way, no_program};
 use crate::api::Api;
@@ -53,7 +53,7 @@ impl Api {
     }
 
     async fn tunnel(&self, way: &Way, moved: &AtomicU64) -> Result<Link, Refusal> {
-        let link = self.connect(&way.id, &way.upstream.socket).await?;
+        let link = self.connect(way, Deafness::Borne).await?;
         let bytes = self.observe.metrics().streams.bytes_in.clone();
         let request = Request::get(way.upstream.prefix.as_str())
             .header(HOST, format!("127.0.0.1:{}", way.port))

@@ -8,7 +8,7 @@ use super::{Mount, Operation};
 /// stands for any text but nothing.
 pub(super) type Route = (Method, Mount, &'static str, Operation);
 
-pub(super) static ROUTES: [Route; 64] = {
+pub(super) static ROUTES: [Route; 65] = {
     use Mount::{Both, Root, V1};
     use Operation as Op;
     const GET: Method = Method::GET;
@@ -64,6 +64,7 @@ pub(super) static ROUTES: [Route; 64] = {
         (GET, Root, "metrics", Op::Metrics),
         (GET, Root, "x/sandboxes/*", Op::Report),
         (GET, Root, "x/sandboxes/*/connections", Op::Connections),
+        (GET, Root, "x/sandboxes/*/tcp/*", Op::Connect),
         (GET, Root, "x/events", Op::Watch),
         (GET, Root, "x/approvals", Op::ListApprovals),
         (GET, Root, "x/approvals/*", Op::Approval),

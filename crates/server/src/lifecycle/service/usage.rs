@@ -60,6 +60,13 @@ impl Lifecycle {
         }
     }
 
+    /// Whether the processes of a sandbox are still there, running or standing still.
+    pub(crate) async fn is_there(&self, id: &SandboxId) -> bool {
+        self.look_again(id).await;
+        let record = self.get(id);
+        record.is_ok_and(|it| matches!(it.state(), State::Running | State::Paused))
+    }
+
     fn accessed(&self, entry: &Arc<Entry>) {
         let record = entry.record();
         let later = record.later_after_access(self.0.clock.now());
