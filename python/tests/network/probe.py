@@ -114,10 +114,10 @@ def tls(address: str, port: str, name: str, said: str, alpn: str = "http/1.1") -
         return ended(error)
 
 
-def udp(address: str, port: str, said: str) -> Found:
+def udp(address: str, port: str, said: str, patience: str = "") -> Found:
     try:
         with socket.socket(family(address), socket.SOCK_DGRAM) as it:
-            it.settimeout(PATIENCE_S)
+            it.settimeout(float(patience) if patience else PATIENCE_S)
             it.connect((address, int(port)))
             it.send(bytes.fromhex(said))
             return heard(it.recv(65536))
