@@ -30,13 +30,14 @@ def program() -> Path:
 @dataclass
 class LiveServer:
     """A server that runs until `stop`. `domain` and `api_key` are what an SDK is given; `settings`
-    are further sections of its settings file."""
+    are further sections of its settings file, `listen` further lines of the section `server`."""
 
     state: Path
     domain: str = ""
     api_key: str = field(default="", repr=False)
     process: subprocess.Popen[bytes] | None = None
     settings: str = ""
+    listen: str = ""
 
     @property
     def url(self) -> str:
@@ -56,7 +57,8 @@ class LiveServer:
         """Starts it and waits until it says where it listens."""
         file = self.state / "barchan.toml"
         port = self.domain.rpartition(":")[2] or "0"
-        file.write_text(f"[server]\nport = {port}\n[log]\njson = true\n{self.settings}")
+        own = f"[server]\nport = {port}\n{self.listen}[log]\njson = true\n"
+        file.write_text(f"{own}{self.settings}")
         before = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(

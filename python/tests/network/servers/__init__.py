@@ -1,0 +1,1 @@
+"""The servers of the small internet. They run as programs of their own, inside a namespace."""
