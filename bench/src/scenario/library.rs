@@ -159,6 +159,7 @@ impl Library {
             state: PathBuf::from(state.path()),
             jail,
             execd,
+            egress: None,
             blanks,
             disk_bytes: DISK_BYTES,
             aliases: Aliases::default(),

@@ -46,6 +46,9 @@ const ADDRESS: u16 = 2;
 /// The address needs no check that nobody else has it.
 const UNCHECKED: u8 = 0x02;
 
+/// What a process says that could do it; an empty message would be its end.
+const DONE: &str = "done";
+
 /// What arrives outside of a sandbox.
 #[derive(Debug)]
 pub struct Doors {
@@ -86,8 +89,8 @@ pub fn try_out() -> io::Result<()> {
         Cloned::Child => {
             drop(ours);
             let tried = loopback::bring_up().and_then(|()| lay());
-            let words = tried.err().map_or(String::new(), |error| error.to_string());
-            let _ = frames::send(theirs.as_fd(), words.as_bytes(), &[]);
+            let told = tried.map_or_else(|error| error.to_string(), |_| DONE.to_owned());
+            let _ = frames::send(theirs.as_fd(), told.as_bytes(), &[]);
             sys::exit_now(0)
         }
         Cloned::Parent { pid, .. } => {
@@ -95,7 +98,7 @@ pub fn try_out() -> io::Result<()> {
             let told = frames::receive(&ours, true);
             let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
             match told? {
-                Some((words, _)) if words.is_empty() => Ok(()),
+                Some((words, _)) if words == DONE.as_bytes() => Ok(()),
                 Some((words, _)) => Err(io::Error::other(String::from_utf8_lossy(&words))),
                 None => Err(io::ErrorKind::BrokenPipe.into()),
             }

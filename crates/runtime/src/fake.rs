@@ -70,6 +70,7 @@ impl Fake {
             snapshot: true,
             layers: true,
             gpus: 0,
+            network: false,
         };
         Self {
             world: Arc::new(Mutex::new(World::new("host"))),

@@ -141,6 +141,8 @@ pub trait Runtime: Send + Sync {
 
 /// The port of the in-sandbox daemon on the OpenSandbox wire.
 pub const EXECD_PORT: u16 = 44772;
+/// The egress program's socket among those of the sandboxes' daemons.
+const EGRESS_SOCKET: &str = "egress.sock";
 
 /// Most bytes kept of an entrypoint's output.
 pub const LOG_BYTES_MAX: usize = 64 * 1024;
@@ -255,6 +257,9 @@ pub struct Capabilities {
     pub layers: bool,
     /// How many graphics processors sandboxes can see.
     pub gpus: u32,
+    /// Sandboxes have a network, through the program at [`Runtime::egress`].
+    #[serde(default)]
+    pub network: bool,
 }
 
 /// A named volume.

@@ -27,9 +27,9 @@ use tokio::sync::{Semaphore, broadcast, watch};
 
 use crate::image::Store;
 use crate::{
-    Capabilities, CompareOrder, Comparison, EXECD_PORT, EndReason, ErrorKind, Export, ExportOrder,
-    ImportOrder, Imported, Layer, NamedVolume, Observed, Pause, Phase, Pieces, Plan, Runtime,
-    RuntimeError, SealOrder, Sealed, Shares, Snapshot, SnapshotOrder, Upstream,
+    Capabilities, CompareOrder, Comparison, EGRESS_SOCKET, EXECD_PORT, EndReason, ErrorKind,
+    Export, ExportOrder, ImportOrder, Imported, Layer, NamedVolume, Observed, Pause, Phase, Pieces,
+    Plan, Runtime, RuntimeError, SealOrder, Sealed, Shares, Snapshot, SnapshotOrder, Upstream,
 };
 use line::Line;
 use living::Living;
@@ -224,6 +224,7 @@ impl Runtime for Native {
             limit_volume: hello.volume,
             layers,
             gpus: hello.gpus,
+            network: hello.no_way_out.is_none(),
         }
     }
 
@@ -305,7 +306,7 @@ impl Runtime for Native {
     fn egress(&self) -> Option<PathBuf> {
         let hello = self.hello();
         let has_way_out = hello.no_way_out.is_none();
-        has_way_out.then(|| hello.sockets.join("egress.sock"))
+        has_way_out.then(|| hello.sockets.join(EGRESS_SOCKET))
     }
 
     async fn logs(&self, id: &SandboxId) -> Result<Vec<u8>, RuntimeError> {

@@ -27,8 +27,8 @@ use tokio::sync::{broadcast, oneshot};
 use tokio::task::JoinSet;
 
 use crate::{
-    Capabilities, CompareOrder, Comparison, EXECD_PORT, ErrorKind, Export, ExportOrder,
-    ImportOrder, Imported, Layer, NamedVolume, Observed, Pause, Pieces, Plan, Runtime,
+    Capabilities, CompareOrder, Comparison, EGRESS_SOCKET, EXECD_PORT, ErrorKind, Export,
+    ExportOrder, ImportOrder, Imported, Layer, NamedVolume, Observed, Pause, Pieces, Plan, Runtime,
     RuntimeError, SealOrder, Sealed, Snapshot, SnapshotOrder, Upstream,
 };
 pub use channel::pair;
@@ -284,6 +284,15 @@ impl Runtime for Remote {
                 port => format!("/proxy/{port}"),
             },
         })
+    }
+
+    fn egress(&self) -> Option<PathBuf> {
+        let standing = self.standing();
+        let folder = standing.sockets.back().map(AsRawFd::as_raw_fd);
+        let folder = folder.filter(|_| standing.capabilities.network)?;
+        Some(PathBuf::from(format!(
+            "/proc/self/fd/{folder}/{EGRESS_SOCKET}"
+        )))
     }
 
     async fn logs(&self, id: &SandboxId) -> Result<Vec<u8>, RuntimeError> {

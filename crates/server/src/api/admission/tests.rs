@@ -38,6 +38,7 @@ pub(super) fn able() -> Capabilities {
         snapshot: true,
         layers: true,
         gpus: 2,
+        network: true,
     }
 }
 
