@@ -72,7 +72,8 @@ pub(super) fn is_alone(order: &Order, init: &Init) -> io::Result<bool> {
 /// Makes an old root's file system read-only, which is behind all mounts that there may ever have
 /// been of it. That takes time for each name of it that the kernel knows.
 pub(super) fn close(old: &OwnedFd) -> io::Result<()> {
-    set_read_only(old, true)
+    // The mount is read-only already, and hangs nowhere.
+    reconfigure(old, true)
 }
 
 /// Brings to its end what another process began; whether there was anything.
@@ -165,12 +166,16 @@ fn assemble(order: &Order, given: &Given<'_>, disk: &OwnedFd) -> io::Result<Owne
 /// is behind all mounts of it, and the mount, which nobody inside can undo once it hangs nowhere.
 /// Fails with EBUSY while somebody writes.
 fn set_read_only(root: &OwnedFd, is_read_only: bool) -> io::Result<()> {
+    reconfigure(root, is_read_only)?;
+    sys::set_mount_read_only(root.as_fd(), is_read_only)
+}
+
+fn reconfigure(root: &OwnedFd, is_read_only: bool) -> io::Result<()> {
     let flags = FsPickFlags::FSPICK_EMPTY_PATH | FsPickFlags::FSPICK_CLOEXEC;
     let context = rustix::mount::fspick(root, "", flags)?;
     let word = if is_read_only { "ro" } else { "rw" };
     rustix::mount::fsconfig_set_flag(context.as_fd(), word)?;
-    rustix::mount::fsconfig_reconfigure(context.as_fd())?;
-    sys::set_mount_read_only(root.as_fd(), is_read_only)
+    Ok(rustix::mount::fsconfig_reconfigure(context.as_fd())?)
 }
 
 /// Has the kernel forget the names that nobody uses. It does so whenever a file system is
