@@ -252,10 +252,17 @@ async fn a_stream_ends_with_its_sandbox() {
     }
     let path = format!("/v1/sandboxes/{id}");
     assert_eq!(world.call("DELETE", &path).send().await.status, 204);
-    for mut stream in streams {
-        assert_eq!(rest(&mut stream).await, b"");
-        // Nothing was said by its caller, and all the same it is not kept half open.
-        deaf(&mut stream).await;
+    for stream in &mut streams {
+        assert_eq!(rest(stream).await, b"");
+    }
+    // Their callers say nothing, and all the same they are not kept half open.
+    until("the streams to be given up", async || {
+        let figures = world.call("GET", "/metrics").send().await;
+        figures.text().contains("\nbarchan_proxy_streams 0\n")
+    })
+    .await;
+    for stream in &mut streams {
+        deaf(stream).await;
     }
     let answer = call(&world, id.as_str(), "8080").send().await;
     assert_eq!(answer.code(), "404 DOCKER::SANDBOX_NOT_FOUND");
