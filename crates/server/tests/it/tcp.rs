@@ -279,7 +279,8 @@ async fn many_at_once_have_each_their_own_bytes() {
         let mut echoed = vec![0; sent.len()];
         let (mut reader, mut writer) = split(&mut stream);
         let (read, written) = tokio::join!(reader.read_exact(&mut echoed), writer.write_all(&sent));
-        (read.unwrap(), written.unwrap());
+        read.unwrap();
+        written.unwrap();
         assert!(echoed == sent, "of stream {number}");
         stream
     };
