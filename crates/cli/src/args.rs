@@ -4,6 +4,7 @@ mod access;
 mod exec;
 mod layers;
 mod outbound;
+mod ports;
 mod snapshot;
 
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ pub(crate) use access::{Audit, Key, NewKey as NewKeyFlags, Tenant, Terms};
 pub(crate) use exec::Exec;
 pub(crate) use layers::{Export, Layers, Source};
 pub(crate) use outbound::{Approvals, Connections};
+pub(crate) use ports::PortForward;
 pub(crate) use snapshot::Snapshot;
 
 /// Sandboxes for AI agents: start in milliseconds, run anything, throw away.
@@ -71,6 +73,8 @@ pub(crate) enum Command {
     Shell(Shell),
     /// Copy files into a sandbox or out of it
     Cp(Cp),
+    /// Lead ports of this machine to ports of a sandbox, until Ctrl-C
+    PortForward(PortForward),
     /// Let sandboxes stand still, or rest on disk
     Pause(Pause),
     /// Let paused sandboxes run on, or start anew from disk

@@ -17,6 +17,7 @@ mod kill;
 mod layers;
 mod list;
 mod pause;
+mod port_forward;
 mod run;
 mod saved;
 mod serve;
@@ -53,6 +54,7 @@ pub(crate) async fn run(args: Args, output: &Output) -> ExitCode {
         Command::Exec(flags) => exec::run(global, flags, output).await,
         Command::Shell(flags) => terminal::shell(global, flags, output).await,
         Command::Cp(flags) => cp::run(global, &flags, output).await,
+        Command::PortForward(flags) => port_forward::run(global, flags, output).await,
         Command::Pause(flags) => pause::run(global, flags, output).await,
         Command::Resume(flags) => pause::resume(global, flags, output).await,
         Command::Kill(flags) => kill::run(global, flags, output).await,

@@ -113,10 +113,15 @@ impl Output {
     /// Tells an error with its causes, and gives the exit code.
     pub(crate) fn fail(&self, error: &Error, code: u8) -> ExitCode {
         if !is_broken_pipe(error) {
-            let mark = self.red("error:").and(" ");
-            self.note(mark.and(Words::lines(&errors::sentence(error))));
+            self.tell(error);
         }
         ExitCode::from(code)
+    }
+
+    /// Tells an error with its causes, after which the program goes on.
+    pub(crate) fn tell(&self, error: &Error) {
+        let mark = self.red("error:").and(" ");
+        self.note(mark.and(Words::lines(&errors::sentence(error))));
     }
 
     /// A note that something may be other than was meant.

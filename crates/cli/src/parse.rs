@@ -23,6 +23,15 @@ pub(crate) enum Place {
     },
 }
 
+/// A port of this machine that leads to one of a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Forward {
+    /// The port here; 0 is any that is free.
+    pub(crate) local: u16,
+    /// The port inside.
+    pub(crate) port: u16,
+}
+
 /// Longest duration anybody may ask for: ten years.
 const DURATION_S_MAX: u64 = 10 * 366 * 86_400;
 
@@ -81,6 +90,25 @@ pub(crate) fn approval_state(text: &str) -> Result<ApprovalState, String> {
     })
 }
 
+/// Reads `[LOCAL:]PORT`; without a local one it is the same.
+pub(crate) fn forward(text: &str) -> Result<Forward, String> {
+    let number = |text: &str| {
+        let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse().ok().filter(|_: &u16| is_plain)
+    };
+    let (local, port) = match text.split_once(':') {
+        Some(("", port)) => (Some(0), number(port)),
+        Some((local, port)) => (number(local), number(port)),
+        None => (number(text), number(text)),
+    };
+    match (local, port) {
+        (Some(local), Some(port)) if port > 0 => Ok(Forward { local, port }),
+        _ => Err(format!(
+            "`{text}` is no [LOCAL:]PORT; write 80, 8080:80, or 0:80 for any local port that is free"
+        )),
+    }
+}
+
 /// Reads `KEY=VALUE`; the value may be empty and may hold `=`.
 pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
@@ -121,6 +149,29 @@ pub(crate) fn landing(path: &str, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ports_are_read_as_they_are_typed() {
+        for (text, expected) in [
+            ("80", Some((80, 80))),
+            ("8080:80", Some((8080, 80))),
+            ("0:80", Some((0, 80))),
+            (":80", Some((0, 80))),
+            ("65535:1", Some((65535, 1))),
+            ("0", None),
+            ("80:0", None),
+            ("80:", None),
+            (":", None),
+            ("", None),
+            ("65536", None),
+            ("+80", None),
+            ("a:80", None),
+            ("127.0.0.1:80:80", None),
+        ] {
+            let read = forward(text).ok().map(|it| (it.local, it.port));
+            assert_eq!(read, expected, "{text}");
+        }
+    }
 
     #[test]
     fn durations_are_read() {

@@ -14,6 +14,7 @@ mod http;
 pub mod lifecycle;
 pub mod limits;
 pub mod sandbox;
+mod stream;
 pub mod target;
 pub mod terminal;
 

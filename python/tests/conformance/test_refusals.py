@@ -68,6 +68,7 @@ BY_SERVER_TESTS = {
     "APPROVAL::NOT_PENDING": (OF_ASKS, "tests/it/approvals.rs"),
     "APPROVAL::EXPIRED": (OF_ASKS, "tests/it/approvals.rs"),
     "SANDBOX::API_NOT_SUPPORTED": (WEAK, "tests/it/lifecycle.rs"),
+    "BACKEND_STREAMS_BUSY": ("takes 1,025 streams", "tests/it/tcp.rs"),
     "COMMAND_OUTCOME_UNKNOWN": (CAUGHT, "tests/it/once.rs"),
     "COMMAND_RESULT_EXPIRED": ("takes 64 MiB of results", "src/api/once.rs"),
 }

@@ -6,6 +6,7 @@ mod chaos;
 mod export;
 mod fake;
 mod files;
+mod forward;
 mod hostile;
 mod keeper;
 mod layers;

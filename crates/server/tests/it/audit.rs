@@ -124,7 +124,17 @@ async fn what_changes_in_sandboxes_is_noted_on_demand() {
         let path = format!("/v1/sandboxes/{id}/proxy/8080/show?x=hunter2");
         assert_eq!(world.with_key(&key, method, &path).send().await.status, 200);
     }
+    let path = format!("/x/sandboxes/{id}/tcp/9999");
+    let stream = world.with_key(&key, "GET", &path);
+    let stream = stream
+        .header("connection", "upgrade")
+        .header("upgrade", "tcp");
+    assert_eq!(stream.send().await.status, 502);
     let lines = lines(&mut world).await;
+    let told: Vec<String> = lines.iter().map(word).collect();
+    let stream = lines.iter().find(|it| it.operation == "sandbox.connect");
+    let target = stream.and_then(|it| it.target.as_deref());
+    assert_eq!(target, Some("9999"), "{told:?}");
     let inside: Vec<&Line> = lines
         .iter()
         .filter(|it| it.operation == "sandbox.proxy")

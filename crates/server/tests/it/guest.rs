@@ -100,6 +100,9 @@ async fn answer(mut request: Request<Incoming>, counts: &Counts) -> Response<Bod
         return grpc::tunnel(&mut request, counts.one_more());
     }
     let path = request.uri().path().to_owned();
+    if let Some(port) = path.strip_prefix("/x/tcp/") {
+        return crate::tcp::open(&mut request, port, counts.one_more());
+    }
     let path = path.strip_prefix("/proxy/8080").unwrap_or(&path);
     match path {
         "/show" => show(request).await,

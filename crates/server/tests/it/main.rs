@@ -39,6 +39,7 @@ mod signed;
 mod snapshots;
 mod socket;
 mod states;
+mod tcp;
 mod tenancy;
 mod tenants;
 mod traces;

@@ -129,6 +129,8 @@ async fn each_feature_is_off_when_it_is_switched_off() {
             "GET",
             format!("/v1/sandboxes/{id}/proxy/80/"),
         ),
+        ("service_ports", "GET", format!("/x/sandboxes/{id}/tcp/80")),
+        ("own_api", "GET", format!("/x/sandboxes/{id}/tcp/80")),
     ] {
         let off = World::with(&Set::settings(match flag {
             "events" => "features.events = false",

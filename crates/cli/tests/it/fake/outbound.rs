@@ -1,4 +1,4 @@
-//! Connections and approvals as a server tells of them, with words of a sandbox that means harm.
+//! Connections, streams and approvals as a server tells of them, with words of a sandbox that means harm.
 
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
@@ -19,6 +19,7 @@ pub(crate) const OVER: &str = "bbbbbbbb-58a0-4d67-a3f8-0a1b2c3d4e5f";
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
         .route("/x/sandboxes/{id}/connections", get(connections))
+        .route("/x/sandboxes/{id}/tcp/{port}", get(stream))
         .route("/x/approvals", get(approvals))
         .route("/x/approvals/{id}", get(show))
         .route("/x/approvals/{id}/{word}", post(decide))
@@ -32,6 +33,15 @@ async fn connections() -> Json<Value> {
                        "reason": "rule", "openedAt": "2030-01-01T00:00:00Z", "sentBytes": 1,
                        "receivedBytes": 2});
     Json(json!({"connections": [one, other], "forgotten": 3}))
+}
+
+async fn stream() -> Response {
+    let message = format!("{HARM} is paused");
+    refusal(
+        StatusCode::CONFLICT,
+        "DOCKER::SANDBOX_NOT_RUNNING",
+        &message,
+    )
 }
 
 fn approval(id: &str, state: &str) -> Value {

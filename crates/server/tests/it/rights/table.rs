@@ -348,6 +348,13 @@ fn for_tenants() -> Vec<Row<&'static str>> {
             ["200", GONE, "200"],
         ),
         (
+            "GET /x/sandboxes/*/tcp/80",
+            Sandbox,
+            none.clone(),
+            // It does not ask for another protocol.
+            ["400 BAD_REQUEST", GONE, "400 BAD_REQUEST"],
+        ),
+        (
             "GET /x/events",
             Nothing,
             none.clone(),
