@@ -104,7 +104,7 @@ pub(crate) fn forward(text: &str) -> Result<Forward, String> {
     match (local, port) {
         (Some(local), Some(port)) if port > 0 => Ok(Forward { local, port }),
         _ => Err(format!(
-            "`{text}` is no [LOCAL:]PORT; write 80, 8080:80, or 0:80 for any local port that is free"
+            "`{text}` is no [LOCAL:]PORT; write 80, 8080:80, or 0:80 for any that is free here"
         )),
     }
 }

@@ -394,15 +394,4 @@ TOOLS = [
     Row("GET (unknown)", "/x/fs/ls", 405, BAD_BODY),
 ]
 
-STREAM = {"Connection": "Upgrade", "Upgrade": "tcp"}
-STREAMS = [
-    Row("GET /x/tcp/{port}", "/x/tcp/{listener}", 101, headers=STREAM),
-    Row("GET /x/tcp/{port}", "/x/tcp/{listener}", 400, BAD_BODY),
-    Row("GET /x/tcp/{port}", "/x/tcp/{listener}", 400, BAD_BODY, headers=UPGRADE),
-    Row("GET /x/tcp/{port}", "/x/tcp/44772", 400, BAD_BODY, headers=STREAM),
-    Row("GET /x/tcp/{port}", "/x/tcp/65536", 400, BAD_BODY, headers=STREAM),
-    Row("GET /x/tcp/{port}", "/x/tcp/1", 502, FAILED, headers=STREAM),
-    Row("POST (unknown)", "/x/tcp/80", 405, BAD_BODY),
-]
-
-OWN = [*EXEC, *ADDED, *FILES, *TOOLS, *STREAMS]
+OWN = [*EXEC, *ADDED, *FILES, *TOOLS]

@@ -23,6 +23,7 @@ LATER = [
     *later_rows.SESSION,
     *later_rows.TERMINAL,
     *later_rows.CODES,
+    *later_rows.STREAMS,
     *isolated_rows.ISOLATION,
     *isolated_rows.ISOLATED_FILES,
     *own_rows.OWN,

@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod calls;
+mod connect;
 mod exec;
 mod server;
 mod streams;

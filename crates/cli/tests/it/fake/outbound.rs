@@ -1,4 +1,5 @@
-//! Connections, streams and approvals as a server tells of them, with words of a sandbox that means harm.
+//! Connections, streams and approvals as a server tells of them, with words of a sandbox that means
+//! harm.
 
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;

@@ -40,7 +40,7 @@ pub(super) fn rows() -> Vec<Row> {
     let rows = for_tenants().into_iter().chain(for_admins());
     let rows = rows.chain(for_approvals()).chain(for_policies());
     let rows = rows.chain(for_images()).chain(for_layers());
-    let rows = rows.chain(for_everybody());
+    let rows = rows.chain(for_everybody()).chain(for_streams());
     let rows = rows.map(|(route, names, body, expected)| (route.to_owned(), names, body, expected));
     rows.chain(diagnostics).collect()
 }
@@ -166,6 +166,13 @@ fn for_policies() -> [Row<&'static str>; 5] {
         "GET /x/sandboxes/*/connections",
     ]
     .map(|route| (route, Sandbox, Value::Null, [POLICY, GONE, POLICY]))
+}
+
+/// Of whoever asks for no other protocol.
+fn for_streams() -> [Row<&'static str>; 1] {
+    let bad = "400 BAD_REQUEST";
+    let route = "GET /x/sandboxes/*/tcp/80";
+    [(route, Sandbox, Value::Null, [bad, GONE, bad])]
 }
 
 fn for_everybody() -> [Row<&'static str>; 3] {
@@ -346,13 +353,6 @@ fn for_tenants() -> Vec<Row<&'static str>> {
             Sandbox,
             none.clone(),
             ["200", GONE, "200"],
-        ),
-        (
-            "GET /x/sandboxes/*/tcp/80",
-            Sandbox,
-            none.clone(),
-            // It does not ask for another protocol.
-            ["400 BAD_REQUEST", GONE, "400 BAD_REQUEST"],
         ),
         (
             "GET /x/events",
