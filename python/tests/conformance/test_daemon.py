@@ -86,7 +86,6 @@ ROUTES = [
     "GET /x/tar",
     "PUT /x/tar",
     "GET /x/watch",
-    "GET /x/tcp/{port}",
     *[f"POST /x/fs/{tool}" for tool in ("ls", "read", "write", "edit", "delete", "grep", "glob")],
 ]
 # These take nothing that could be wrong.

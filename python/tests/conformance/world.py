@@ -221,11 +221,6 @@ class DaemonWorld(dict[str, str]):
     def a_sleeping(self) -> str:
         return self.run("echo asleep; sleep 600", background=True)
 
-    def a_listener(self) -> str:
-        """A port on which something listens, or will in a moment."""
-        self.run("exec python3 -m http.server 8123 --bind 127.0.0.1", background=True)
-        return "8123"
-
     def a_foreground(self) -> str:
         return self.run("echo x")
 
