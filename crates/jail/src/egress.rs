@@ -134,8 +134,8 @@ fn become_nobody() -> io::Result<()> {
     Ok(())
 }
 
-/// Puts what the program expects at 0 and 1; all but these and its words' way closes with exec. Gives
-/// back the program, out of the way of these numbers.
+/// Puts what the program expects at 0 and 1; all but these and the way of its words closes with
+/// exec. Gives back the program, out of the way of these numbers.
 fn place(channel: &OwnedFd, given: &Given<'_>) -> io::Result<OwnedFd> {
     let copy = |fd: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(fd, FREE_FD_MIN);
     let (program, channel, api) = (copy(given.program)?, copy(channel)?, copy(given.api)?);

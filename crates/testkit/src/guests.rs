@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 /// The environment variable that names their folder; `make` sets it.
 const FOLDER_ENV: &str = "BARCHAN_GUESTS_DIR";
 
-/// A guest program by its name: `barchan-jail` or `barchan-execd`.
+/// A guest program by its name: `barchan-jail`, `barchan-execd` or `barchan-egress`.
 ///
 /// # Panics
 /// When it has not been built: a test that needs it cannot go on, and must not be skipped.

@@ -8,7 +8,7 @@
 //! | `GET /sandboxes` | | [`GuardedList`] |
 //! | `PUT /sandboxes/{id}` | [`Guarded`] | 204; until then nothing of it goes out |
 //! | `DELETE /sandboxes/{id}` | | 204 |
-//! | `/sandboxes/{id}/…` | what port 18080 of a sandbox serves: `policy`, `x/connections`, … | |
+//! | `/sandboxes/{id}/…` | what port 18080 of a sandbox serves, as `policy` | |
 //! | `POST /policy/check` | a [`NetworkPolicy`] | 204; 400 with a text that says what is wrong |
 //! | `GET /events?after={seq}` | | lines of [`Event`], for as long as the caller listens |
 //! | `PUT /asks/{id}` | [`Decision`] | 204; 404 when nobody waits for it any more |

@@ -11,7 +11,6 @@ from conformance.world import KEY
 BAD_PORT = "DOCKER::INVALID_PORT"
 NO_POOL = "KUBERNETES::POOL_NOT_FOUND"
 NO_TEMPLATES = "FSB::API_NOT_SUPPORTED"
-NO_WAY = "BACKEND_CONNECTION_FAILED"
 
 ENDPOINTS = [
     Row(
@@ -181,18 +180,46 @@ DIAGNOSTICS = [
     ],
 ]
 
+RULE = {"action": "allow", "target": "a.example"}
+STRANGE = {"action": "allow", "target": "a b"}
+
+
+def policy(method: str, status: int, code: str = "", body: Any = None, **more: Any) -> Row:
+    """A request about the outbound policy of a sandbox."""
+    route, who = f"{method} /sandboxes/{{id}}/networkpolicy", more.pop("who", "sandbox")
+    return Row(route, f"/sandboxes/{{{who}}}/networkpolicy", status, code, body=body, **more)
+
+
+def holds(*targets: str) -> dict[str, Any]:
+    """The answer about a policy that has rules for these targets."""
+    return {
+        "status": "ok",
+        "mode": str,
+        "enforcementMode": "dns+nft",
+        "policy": lambda it: [rule["target"] for rule in it["egress"]] == list(targets),
+    }
+
+
+POLICIES = [
+    policy("GET", 200, shape={"status": "ok", "mode": str, "policy": dict}),
+    policy("GET", 404, NO_SANDBOX, who="nobody"),
+    policy("PUT", 200, body={"defaultAction": "deny", "egress": [RULE]}, shape=holds("a.example")),
+    policy("PUT", 400, BAD_VALUE, body={"egress": [STRANGE]}),
+    policy("PUT", 422, body=[RULE]),
+    policy("PUT", 404, NO_SANDBOX, body={"egress": []}, who="nobody"),
+    policy("PATCH", 200, body=[RULE], shape={"status": "ok", "policy": dict}),
+    policy("PATCH", 400, BAD_VALUE, body=[STRANGE]),
+    policy("PATCH", 422, body=[]),
+    policy("PATCH", 422, body={"egress": [RULE]}),
+    policy("PATCH", 404, NO_SANDBOX, body=[RULE], who="nobody"),
+    policy("DELETE", 200, body=["a.example", "b.example"], shape={"status": "ok", "policy": dict}),
+    policy("DELETE", 422, body=[]),
+    policy("DELETE", 422, body=[1]),
+    policy("DELETE", 404, NO_SANDBOX, body=["a.example"], who="nobody"),
+]
+
 # What this server does not do is refused in the words that clients know.
 REFUSED = [
-    *[
-        Row(
-            f"{method} /sandboxes/{{id}}/networkpolicy",
-            f"/sandboxes/{{{who}}}/networkpolicy",
-            status,
-            code,
-        )
-        for method in ("GET", "PUT", "PATCH", "DELETE")
-        for who, status, code in (("sandbox", 502, NO_WAY), ("nobody", 404, NO_SANDBOX))
-    ],
     *[
         Row(f"{method} {route}", route.replace("{name}", "x").replace("{id}", "x"), 501, code)
         for method, route, code in (

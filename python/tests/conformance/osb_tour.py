@@ -45,7 +45,7 @@ def refusals(osb: Osb, folder: Path, pool: str) -> None:
     osb("sandbox", "pause", paused)
     volumes, policy = folder / "volumes.json", folder / "policy.json"
     volumes.write_text('[{"name": "v", "host": {"path": "/etc"}, "mountPath": "/m"}]')
-    policy.write_text('{"egress": []}')
+    policy.write_text('{"egress": [{"action": "allow", "target": "a b"}]}')
     create = ("sandbox", "create", *osb.HOST)
     template = ("template", "create", "-i", "x", "--publish", "s3://b/p")
     for code, words in [
@@ -84,8 +84,7 @@ def refusals(osb: Osb, folder: Path, pool: str) -> None:
         ),
         ("FSB::API_NOT_SUPPORTED", ("template", "delete", "tpl-x")),
         ("DOCKER::INVALID_ENTRYPOINT", ("sandbox", "create", "--template", "tpl-x", "-t", "10m")),
-        ("BACKEND_CONNECTION_FAILED", ("egress", "get", eternal)),
-        ("BACKEND_CONNECTION_FAILED", ("credential-vault", "get", eternal)),
+        ("not ready", ("credential-vault", "get", eternal)),
     ]:
         osb.refused(code, *words)
     osb("sandbox", "kill", paused, eternal)

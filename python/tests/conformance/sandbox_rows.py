@@ -160,7 +160,11 @@ SANDBOXES = [
     create(400, BAD_VALUE, lifecycle={"preStart": {"command": [""]}}),
     create(422, lifecycle={"periodic": [{"name": "a", "schedule": "x", "command": ["true"]}]}),
     create(400, BAD_VALUE, extensions={"barchan.idle.timeout.seconds": "59"}),
-    create(400, BAD_VALUE, networkPolicy={"egress": []}),
+    create(202, networkPolicy={"egress": []}),
+    create(202, networkPolicy={"egress": [{"action": "allow", "target": "*.example.com"}]}),
+    create(400, BAD_VALUE, networkPolicy={"egress": [{"action": "allow", "target": "a b"}]}),
+    create(400, BAD_VALUE, networkPolicy={"egress": [{"action": "may", "target": "a.example"}]}),
+    create(400, BAD_VALUE, networkPolicy={"defaultAction": "may", "egress": []}),
     create(404, "KUBERNETES::POOL_NOT_FOUND", extensions={"poolRef": "no-such"}),
     create(400, BAD_VALUE, extensions={"poolRef": "{pool}"}, env={"A": "1"}),
     *[

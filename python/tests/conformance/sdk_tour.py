@@ -16,7 +16,14 @@ import pytest
 from opensandbox import Sandbox, SandboxManager
 from opensandbox.config import ConnectionConfig, ConnectionConfigSync
 from opensandbox.exceptions import SandboxApiException
-from opensandbox.models.sandboxes import Host, NetworkPolicy, SandboxFilter, SnapshotFilter, Volume
+from opensandbox.models.sandboxes import (
+    Host,
+    NetworkPolicy,
+    NetworkRule,
+    SandboxFilter,
+    SnapshotFilter,
+    Volume,
+)
 from opensandbox.models.templates import CreateTemplateRequest, TemplateFilter
 from opensandbox.sync import SandboxManagerSync, SandboxSync
 
@@ -135,6 +142,7 @@ def refusals(client: Client, pool: str) -> list[tuple[str, Callable[[], Any], st
     no_sandbox, bad = "404 DOCKER::SANDBOX_NOT_FOUND", "400 SANDBOX::INVALID_PARAMETER"
     no_template = "501 FSB::API_NOT_SUPPORTED"
     short = timedelta(seconds=30)
+    strange = NetworkRule(action="allow", target="a b")
 
     def create(image: str | None = "host", **more: Any) -> Callable[[], Any]:
         return lambda: client.create(image, **more)
@@ -145,7 +153,7 @@ def refusals(client: Client, pool: str) -> list[tuple[str, Callable[[], Any], st
         ("cpu", create(resource={"cpu": "much"}), bad),
         ("timeout", create(timeout=short), "422"),
         ("entrypoint", create(entrypoint=[""]), "400 DOCKER::INVALID_ENTRYPOINT"),
-        ("policy", create(network_policy=NetworkPolicy(egress=[])), bad),
+        ("policy", create(network_policy=NetworkPolicy(egress=[strange])), bad),
         ("secure", create(secure_access=True), bad),
         ("volume", create(volumes=[host]), "400 VOLUME::HOST_PATH_NOT_ALLOWED"),
         ("snapshot", create(None, snapshot_id=NOBODY), "404 SNAPSHOT::NOT_FOUND"),
@@ -213,7 +221,6 @@ def refusals(client: Client, pool: str) -> list[tuple[str, Callable[[], Any], st
             no_template,
         ),
         ("delete template", lambda: manager.delete_template("tpl-x"), no_template),
-        ("egress", eternal.get_egress_policy, "502 BACKEND_CONNECTION_FAILED"),
     ]
 
 

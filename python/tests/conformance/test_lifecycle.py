@@ -27,6 +27,7 @@ MOUNTED = [
     *lifecycle_rows.ENDPOINTS,
     *lifecycle_rows.DIAGNOSTICS,
     *lifecycle_rows.REFUSED,
+    *lifecycle_rows.POLICIES,
     *lifecycle_rows.POOLS,
     *snapshot_rows.SNAPSHOTS,
     *state_rows.STATE_ROWS,
@@ -38,7 +39,6 @@ PLAIN = [*lifecycle_rows.OPEN, *lifecycle_rows.EVENTS, *lifecycle_rows.OTHERS]
 PROXY = "ANY /sandboxes/{}/proxy/{}"
 # Clients know these, and this server has only refusals for them.
 REFUSED = {
-    *(f"{method} /sandboxes/{{}}/networkpolicy" for method in ("GET", "PUT", "PATCH", "DELETE")),
     *("POST /templates", "GET /templates", "GET /templates/{}", "DELETE /templates/{}"),
 }
 # A request for these has nothing in it that could be wrong.

@@ -37,6 +37,7 @@ BY_SERVER_TESTS = {
     "ACCESS_LIMIT_REACHED": ("takes 10,000 keys", "src/api/keys.rs"),
     "BODY_TIMEOUT": (TIME, "tests/it/create.rs"),
     "TOO_MANY_FAILURES": (TIME, "tests/it/access.rs"),
+    "BACKEND_CONNECTION_FAILED": (FAILS, "tests/it/approvals.rs"),
     "DOCKER::INITIALIZATION_ERROR": (FAILS, "tests/it/create.rs"),
     "DOCKER::SANDBOX_START_FAILED": (FAILS, "tests/it/create.rs"),
     "DOCKER::SANDBOX_DELETE_FAILED": (FAILS, "tests/it/codes.rs"),

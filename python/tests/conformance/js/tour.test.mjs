@@ -77,6 +77,7 @@ test("what is refused says why", async () => {
   await manager.pauseSandbox(paused.id);
   const gone = "404 DOCKER::SANDBOX_NOT_FOUND";
   const bad = "400 SANDBOX::INVALID_PARAMETER";
+  const strange = { action: "allow", target: "a b" };
   const host = { name: "v", host: { path: "/etc" }, mountPath: "/m" };
   const pool = process.env.POOL;
   for (const [name, call, code] of [
@@ -84,7 +85,7 @@ test("what is refused says why", async () => {
     ["label", () => create({ metadata: { "-a": "b" } }), "400 SANDBOX::INVALID_METADATA_LABEL"],
     ["cpu", () => create({ resource: { cpu: "much" } }), bad],
     ["secure", () => create({ secureAccess: true }), bad],
-    ["policy", () => create({ networkPolicy: { egress: [] } }), bad],
+    ["policy", () => create({ networkPolicy: { egress: [strange] } }), bad],
     ["volume", () => create({ volumes: [host] }), "400 VOLUME::HOST_PATH_NOT_ALLOWED"],
     ["entrypoint", () => create({ entrypoint: [""] }), "400 DOCKER::INVALID_ENTRYPOINT"],
     [
@@ -121,7 +122,7 @@ test("what is refused says why", async () => {
     ["delete snapshot", () => manager.deleteSnapshot(NOBODY), "404 SNAPSHOT::NOT_FOUND"],
     ["page", () => manager.listSandboxInfos({ pageSize: 201 }), "422 UNEXPECTED_RESPONSE"],
     ["page", () => manager.listSnapshots({ pageSize: 201 }), "422 UNEXPECTED_RESPONSE"],
-    ["egress", () => eternal.getEgressPolicy(), "502 BACKEND_CONNECTION_FAILED"],
+    ["egress", () => eternal.patchEgressRules([strange]), "400 UNEXPECTED_RESPONSE"],
   ]) {
     await refused(name, call, code);
   }

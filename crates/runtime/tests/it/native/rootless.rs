@@ -100,7 +100,7 @@ async fn run_as_user(ranges: &str, map_lines: usize) {
     fs::set_permissions(place, fs::Permissions::from_mode(0o755)).unwrap();
     chown(place, Some(UID), Some(UID)).unwrap();
     fs::copy(std::env::current_exe().unwrap(), place.join("it")).unwrap();
-    for guest in ["barchan-jail", "barchan-execd"] {
+    for guest in ["barchan-jail", "barchan-execd", "barchan-egress"] {
         fs::copy(guests::program(guest), place.join(guest)).unwrap();
     }
     for (file, line) in [
