@@ -47,7 +47,7 @@ def cells(lifecycle: Lifecycle, net: Internet) -> Iterator[Cells]:
     made: list[Cell] = []
 
     def make(policy: dict[str, Any] | None = None, **fields: Any) -> Cell:
-        more = {} if policy is None else {"networkPolicy": policy}
+        more: dict[str, Any] = {} if policy is None else {"networkPolicy": policy}
         made.append(Cell(lifecycle, net, **more, **fields))
         return made[-1]
 

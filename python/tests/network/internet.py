@@ -99,7 +99,8 @@ class Internet:
         self.made.close()
 
     def mark(self) -> int:
-        """Now; what is written later comes after it."""
+        """Now; what happens later comes after it, and what has happened is noted before it."""
+        self.settle()
         return self.log.stat().st_size
 
     def events(self, mark: int, kind: str, **wanted: Any) -> list[Event]:
@@ -121,7 +122,7 @@ class Internet:
 
     def settle(self) -> None:
         """Waits until everything that was on the wire is noted: a datagram sent behind it is."""
-        mark = self.mark()
+        mark = self.log.stat().st_size
         deadline = time.monotonic() + WAIT_S
         with self.host.entered(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
             while not self.events(mark, "settled"):

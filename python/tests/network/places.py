@@ -88,18 +88,25 @@ class Host:
 
 
 class Cell:
-    """A sandbox with a policy, or with the one that holds when a request has none."""
+    """A sandbox with a policy, or with the one that holds when a request has none; or a sandbox
+    that is there already."""
 
     FOLDER = "/tmp/net"
 
-    def __init__(self, lifecycle: Lifecycle, internet: Internet, **fields: Any) -> None:
+    def __init__(
+        self, lifecycle: Lifecycle, internet: Internet, known: str = "", **fields: Any
+    ) -> None:
         server = lifecycle.server
-        self.lifecycle = lifecycle
-        self.id = lifecycle.create(**fields)
+        self.lifecycle, self.internet = lifecycle, internet
+        self.id = known or lifecycle.create(**fields)
         config = ConnectionConfigSync(domain=server.domain, api_key=server.api_key)
         self.sdk = SandboxSync.connect(self.id, connection_config=config)
+        self.equip()
+
+    def equip(self) -> None:
+        """Gives it what attempts are made with; that lies where a new start finds nothing."""
         self.put("probe.py", (TESTS / "network" / "probe.py").read_text())
-        self.put("ca.pem", internet.authority.read_text())
+        self.put("ca.pem", self.internet.authority.read_text())
 
     def put(self, name: str, text: str) -> None:
         self.sdk.files.write_file(f"{self.FOLDER}/{name}", text)

@@ -74,12 +74,27 @@ def hold(address: str, port: str) -> Found:
     """A connection that stays until it is cut."""
     try:
         with socket.create_connection((address, int(port)), PATIENCE_S) as it:
-            it.sendall(b"x")
+            it.sendall(b"\0")
             it.recv(16)
             it.settimeout(10 * PATIENCE_S)
             return heard(it.recv(16))
     except OSError as error:
         return ended(error)
+
+
+def whole(it: socket.socket) -> str:
+    """An answer of HTTP/1.1 with its body; what there is of it where it breaks off."""
+    got = b""
+    while b"\r\n\r\n" not in got:
+        if not (more := it.recv(65536)):
+            return got.decode("latin-1")
+        got += more
+    head, _, body = got.partition(b"\r\n\r\n")
+    fields = [line.lower().partition(b":") for line in head.split(b"\r\n")]
+    length = next((int(value) for name, _, value in fields if name == b"content-length"), 0)
+    while len(body) < length and (more := it.recv(65536)):
+        body += more
+    return (head + b"\r\n\r\n" + body).decode("latin-1")
 
 
 def two(address: str, port: str, first: str, second: str) -> Found:
@@ -90,7 +105,7 @@ def two(address: str, port: str, first: str, second: str) -> Found:
             it.settimeout(PATIENCE_S)
             for said in (first, second):
                 it.sendall(bytes.fromhex(said))
-                answers.append(it.recv(65536).decode("latin-1"))
+                answers.append(whole(it))
     except OSError as error:
         return {**ended(error), "answers": answers}
     is_refused = not answers[-1] or answers[-1].startswith("HTTP/1.1 403 ")
@@ -225,7 +240,7 @@ def flood(address: str, port: str, number: str) -> Found:
     for _ in range(int(number)):
         try:
             one = socket.create_connection((address, int(port)), PATIENCE_S)
-            one.sendall(b"x")
+            one.sendall(b"\0")
             opened.append(one)
             made.register(one, selectors.EVENT_READ)
         except OSError:

@@ -62,6 +62,8 @@ ROUTINE = {
         ("allow packages.example",),
     ),
     "websocket": Chore(
-        f"/usr/bin/python3 $NET/probe.py websocket allowed.example {atlas.WS_PORT} /", "hi"
+        f"/usr/bin/python3 $NET/probe.py websocket allowed.example {atlas.WS_PORT} /"
+        " | grep answered",
+        "hi",
     ),
 }

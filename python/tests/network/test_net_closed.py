@@ -116,6 +116,11 @@ def test_the_host_is_not_opened_by_what_it_is_in(
         assert not net.events(mark, "blind")
 
 
+@pytest.mark.parametrize("address", atlas.HOST_ADDRESSES)
+def test_the_host_opens_by_a_rule_about_that_address(cells: Cells, address: str) -> None:
+    works(cells(policy(f"allow {address}")), "tcp", address, str(atlas.HOST_PORT), GARBAGE)
+
+
 @pytest.mark.parametrize("address", NOWHERE)
 def test_nowhere(net: Internet, open_cell: Cell, address: str) -> None:
     stopped(net, open_cell, address.partition("%")[0], "tcp", address, "80", GARBAGE)

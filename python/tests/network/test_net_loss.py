@@ -18,7 +18,7 @@ from network.guarded import guarded
 from network.internet import Internet
 from network.places import Cell, attempt, soon
 
-GUARD = "barchan-egress"
+GUARD = b"barchan-egress"
 PLACES = 8
 BYTES = 3_000_000
 ALLOWED = hello(b"allowed.example").hex()
@@ -31,12 +31,13 @@ def guards(lifecycle: Lifecycle) -> dict[int, int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             try:
-                name, _, rest = (entry / "stat").read_text().partition("(")[2].rpartition(")")
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
             except OSError:
                 continue
-            state, parent = rest.split()[:2]
-            if name == GUARD and state != "Z" and int(parent) in launchers:
-                found[int(entry.name)] = int(parent)
+            # One that has ended has no words any more.
+            if words[0] == GUARD and parent in launchers:
+                found[int(entry.name)] = parent
     return found
 
 
@@ -144,7 +145,7 @@ def test_one_sandbox_does_not_use_up_anothers(tight: Lifecycle, net: Internet) -
     with cell_of(tight, net, f"allow {to}") as greedy, cell_of(tight, net, f"allow {to}") as other:
         begun = greedy.start(f"/usr/bin/python3 $NET/probe.py flood {to} {port} {3 * PLACES}")
         for _ in range(5):
-            works(other, "tcp", to, port, "78")
+            works(other, "tcp", to, port, "00")
         greedy.ended(begun)
 
 
@@ -159,6 +160,17 @@ def test_bytes_have_an_end(tight: Lifecycle, net: Internet) -> None:
         assert found["outcome"] == "refused"
         reasons = {row["reason"] for row in cell.connections()}
         assert any(reason.startswith("limit_") for reason in reasons), reasons
+
+
+def test_many_refusals_are_no_trouble(lifecycle: Lifecycle, net: Internet) -> None:
+    with cell_of(lifecycle, net, "allow allowed.example") as cell:
+        mark = net.mark()
+        found = attempt(cell, "flood", atlas.METADATA[0], "80", "900")
+        assert (found["refused"], found["silent"]) == (900, 0), found
+        assert not net.packets(mark)
+        assert reaches(cell)
+        rows = [it for it in cell.connections() if it.get("address") == atlas.METADATA[0]]
+        assert {row["verdict"] for row in rows} == {"deny"}
 
 
 def test_many_connections_are_no_trouble(lifecycle: Lifecycle, net: Internet) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from network import atlas
-from network.claims import defended, policy, stopped, works
+from network.claims import defended, fails, policy, stopped, works
 from network.forge import H2_PREFACE, hello, request
 from network.guarded import Cells
 from network.internet import Internet
@@ -69,6 +69,21 @@ def test_what_one_sandbox_was_answered_opens_nothing_to_another(
     stopped(net, other, SHARED[0], "tcp", SHARED[0], "443", hello(b"allowed.example").hex())
 
 
+# Some servers take these, and hear a name in them that others do not.
+HIDDEN = {
+    "a warning before the greeting": (443, b"\x15\x03\x01\0\x02\x01\0" + hello(b"other.example")),
+    "a request of old": (80, b"GET /hello\r\n"),
+    "a request without a version": (80, b"POST /\r\nHost: other.example\r\n\r\n"),
+    "another protocol's request": (80, b"GET / RTSP/1.0\r\nHost: other.example\r\n\r\n"),
+    "who speaks for others": (
+        80,
+        b"PROXY TCP4 1.1.1.1 2.2.2.2 5 80\r\n" + request("other.example"),
+    ),
+    "empty lines first": (80, b"\r\n\r\n" + request("other.example")),
+    "a folded line": (80, b"GET / HTTP/1.1\r\nHost: allowed.example\r\n other.example\r\n\r\n"),
+    "two names in TLS": (443, hello(b"allowed.example", b"other.example")),
+}
+
 NEIGHBOUR = {
     "its name": (443, hello(b"neighbour.example")),
     "its name in pieces": (443, hello(b"neighbour.example", pieces=5)),
@@ -86,6 +101,8 @@ NEIGHBOUR = {
     "a space before the colon": (80, b"GET /hello HTTP/1.1\r\nHost : neighbour.example\r\n\r\n"),
     "garbage": (443, OPAQUE),
     "a banner": (80, b"SSH-2.0-x\r\n"),
+    "a greeting of old": (443, b"\x80\x2e\x01\x03\x01\0\x15\0\0\0\x10" + bytes(37)),
+    **HIDDEN,
 }
 
 
@@ -265,6 +282,7 @@ REFUSED_EVERYWHERE = {
     "its name in HTTP": (80, request("other.example")),
     "a hidden name": (443, hello(b"allowed.example", has_ech=True)),
     "HTTP/2 in the clear": (80, H2_PREFACE),
+    **HIDDEN,
 }
 
 
@@ -272,10 +290,17 @@ REFUSED_EVERYWHERE = {
 def test_a_refused_name_is_refused_at_every_address(
     net: Internet, host: Host, cells: Cells, how: str
 ) -> None:
+    """Whoever says nothing may go there, so a connection may be made; what is said stays here."""
     port, said = REFUSED_EVERYWHERE[how]
     to = atlas.BLIND[0]
     cell = cells(policy("deny other.example", default="allow"))
-    defended(net, host, cell, to, "tcp", to, str(port), said.hex())
+    mark = net.mark()
+    works(host, "tcp", to, str(port), said.hex())
+    assert net.events(mark, "blind", said=said.decode("latin-1"))
+    mark = net.mark()
+    fails(cell, "tcp", to, str(port), said.hex())
+    net.settle()
+    assert not [event for event in net.events(mark, "blind") if event["said"]]
     works(cell, "tcp", to, "443", hello(b"allowed.example").hex())
     works(cell, "tcp", to, "5432", OPAQUE.hex())
 
@@ -299,11 +324,16 @@ def test_within_tls_only_the_server_of_the_name_hears(net: Internet, cell: Cell)
 
 
 RELAY = """
-import socket, sys, threading
+import contextlib, socket, sys, threading
 def pump(a, b):
-    while data := a.recv(65536):
-        b.sendall(data)
-    b.close()
+    try:
+        while data := a.recv(65536):
+            b.sendall(data)
+    except OSError:
+        pass
+    for one in (a, b):
+        with contextlib.suppress(OSError):
+            one.shutdown(socket.SHUT_RDWR)
 door = socket.create_server(("127.0.0.1", 9100))
 open(sys.argv[1], "w").close()
 while True:

@@ -108,3 +108,12 @@ def test_a_proxy_of_ones_own_leads_nowhere_else(net: Internet, cells: Cells) -> 
     mark = net.mark()
     assert cell.sh("curl -sSf --max-time 30 https://allowed.example/hello").code != 0
     assert not net.packets(mark, to)
+
+
+@pytest.mark.parametrize("said", ["x", "PING", "hello\n"])
+def test_a_client_that_says_little_is_answered(host: Host, cells: Cells, said: str) -> None:
+    """Where a rule about the address lets everything through, nothing has to be waited for."""
+    to, port = atlas.ECHO[0], str(atlas.ECHO_PORT)
+    works(host, "tcp", to, port, said.encode().hex())
+    works(cells(policy(f"allow {to}")), "tcp", to, port, said.encode().hex())
+    works(cells(), "tcp", to, port, said.encode().hex())

@@ -62,9 +62,7 @@ def main() -> None:
                 case ["run", path]:
                     handover, listen = map(str, given)
                     arguments = [path, "--handover", handover, "--listen", listen]
-                    program = subprocess.Popen(
-                        arguments, pass_fds=given, stdin=subprocess.DEVNULL
-                    )
+                    program = subprocess.Popen(arguments, pass_fds=given, stdin=subprocess.DEVNULL)
                     answer = str(program.pid)
                 case ["wait"] if program is not None:
                     answer = str(program.wait(30))

@@ -46,6 +46,7 @@ async def echo(log: Log, address: str, port: int, greeting: bytes = b"") -> None
         except OSError:
             pass
         finally:
+            log("echo ended", local=address, port=port)
             writer.close()
 
     await asyncio.start_server(one, address, port)
