@@ -7,8 +7,6 @@ use barchan_egress::hello::{First, HELLO_BYTES_MAX, Hello, Malformed};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::limits::BEGINNING;
-
 /// How much is read at once.
 const READ_BYTES: usize = 4096;
 
@@ -30,15 +28,15 @@ impl Beginning {
     }
 }
 
-/// Reads a beginning, with some bytes of it that are there already. Without patience its first byte
-/// is awaited for as long as it takes.
+/// Reads a beginning, with some bytes of it that are there already, with patience for its first byte
+/// and for the rest. Without the first its first byte is awaited for as long as it takes.
 ///
 /// # Errors
 /// When the connection was reset.
 pub(crate) async fn read(
     client: &TcpStream,
     bytes: Vec<u8>,
-    patience: Option<Duration>,
+    (patience, rest_patience): (Option<Duration>, Duration),
 ) -> io::Result<Beginning> {
     let mut found = Beginning {
         bytes,
@@ -62,7 +60,7 @@ pub(crate) async fn read(
         return Ok(found);
     }
     // BOUNDARY: sandbox → host, capped in size and time. Test: a_beginning_must_come_to_its_end
-    let rest = timeout(BEGINNING, rest(client, &mut hello, &mut found)).await;
+    let rest = timeout(rest_patience, rest(client, &mut hello, &mut found)).await;
     match rest {
         Ok(read) => read?,
         Err(_) => found.first = hello.finish(&found.bytes),

@@ -7,6 +7,7 @@
 use std::cell::{OnceCell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::time::Duration;
 
 use barchan_egress::hello::First;
 use barchan_egress::name::Name;
@@ -20,7 +21,7 @@ use tokio::time::timeout;
 use crate::app::App;
 use crate::beginning::{self, Beginning};
 use crate::framing::{self, Shape, Switch};
-use crate::limits::PATIENCE;
+use crate::limits::{BEGINNING, BEGINNING_OF_ANYTHING, PATIENCE};
 use crate::line::{Facts, Line};
 use crate::meter::Way;
 use crate::relay::{End, Flow, Half};
@@ -179,7 +180,8 @@ impl<'a> Call<'a> {
             self.line.provide(&ruling, facts);
             return self.open_early().await;
         }
-        let first = beginning::read(self.client, Vec::new(), Some(PATIENCE)).await?;
+        let patience = (Some(PATIENCE), self.patience());
+        let first = beginning::read(self.client, Vec::new(), patience).await?;
         let mode = self.admit(&first).await?;
         if first.is_silent() && !first.has_ended {
             // Somebody has allowed it for as long as nothing is said.
@@ -199,7 +201,8 @@ impl<'a> Call<'a> {
         let stop = Notify::new();
         let down = self.flow(Way::In).run(server, self.client, Some(&stop));
         let up = async {
-            let first = beginning::read(self.client, Vec::new(), None).await;
+            let patience = (None, self.patience());
+            let first = beginning::read(self.client, Vec::new(), patience).await;
             stop.notify_one();
             Ok(first?)
         };
@@ -284,10 +287,21 @@ impl<'a> Call<'a> {
         };
         let to = (self.to.ip(), self.to.port());
         let mut ruling = self.sandbox.judge(to, &mut facts, self.app.now_ms());
-        if self.is_own && ruling.action != Action::Deny && !ruling.is_of_address {
+        // A range says nothing of a host that happens to be in it, but one of loopback addresses does.
+        let is_meant = ruling.is_of_address || self.to.ip().is_loopback();
+        if self.is_own && ruling.action != Action::Deny && !is_meant {
             ruling = Ruling::refusal("address_own");
         }
         (ruling, facts)
+    }
+
+    /// How long the rest of a beginning is awaited: no longer than others notice, where it may be
+    /// anything at all.
+    pub(crate) fn patience(&self) -> Duration {
+        match self.judge(Said::Hidden).0.action {
+            Action::Allow => BEGINNING_OF_ANYTHING,
+            Action::Ask | Action::Deny => BEGINNING,
+        }
     }
 
     /// Decides on a beginning, and returns if it may go out.

@@ -24,6 +24,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 
 /// How long a beginning may take from its first byte on.
 pub(crate) const BEGINNING: Duration = Duration::from_secs(10);
+/// The same where no rule could refuse it, whatever it is: programs that say a word and wait are
+/// not kept.
+pub(crate) const BEGINNING_OF_ANYTHING: Duration = Duration::from_millis(500);
 
 /// How long a connection to the outside may take to be made.
 pub(crate) const DIAL: Duration = Duration::from_secs(10);

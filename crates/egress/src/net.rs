@@ -57,6 +57,12 @@ impl Net {
         self.prefix
     }
 
+    /// Whether it is one address alone.
+    #[must_use]
+    pub const fn is_one(self) -> bool {
+        self.prefix == bits_of(self.address)
+    }
+
     /// Its bits at the left end of 128, so that both families are compared alike.
     pub(crate) fn bits(self) -> u128 {
         left_bits(self.address)

@@ -67,7 +67,7 @@ pub(crate) async fn carry(
             end(server);
             return Ok(Half::Ended);
         }
-        let next = beginning::read(client, bytes, None).await?;
+        let next = beginning::read(client, bytes, (None, call.patience())).await?;
         if next.is_silent() {
             end(server);
             return Ok(Half::Ended);

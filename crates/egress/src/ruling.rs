@@ -18,7 +18,7 @@ pub(crate) struct Ruling {
     pub(crate) reason: &'static str,
     /// The rule that decided, as text.
     pub(crate) rule: Option<String>,
-    /// Whether that rule speaks of the address itself.
+    /// Whether that rule speaks of this one address.
     pub(crate) is_of_address: bool,
 }
 
@@ -39,7 +39,8 @@ impl Ruling {
             action,
             reason,
             rule: rule.map(|rule| format!("{} {}", rule.action.word(), rule.target)),
-            is_of_address: rule.is_some_and(|it| matches!(it.target.pattern, Pattern::Net(_))),
+            is_of_address: rule
+                .is_some_and(|it| matches!(it.target.pattern, Pattern::Net(net) if net.is_one())),
         }
     }
 
