@@ -28,8 +28,8 @@ impl Beginning {
     }
 }
 
-/// Reads a beginning, with some bytes of it that are there already, with patience for its first byte
-/// and for the rest. Without the first its first byte is awaited for as long as it takes.
+/// Reads a beginning, with some bytes of it that are there already, with patience for its first
+/// byte and for the rest. Without the first its first byte is awaited for as long as it takes.
 ///
 /// # Errors
 /// When the connection was reset.

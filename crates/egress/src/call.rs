@@ -287,7 +287,7 @@ impl<'a> Call<'a> {
         };
         let to = (self.to.ip(), self.to.port());
         let mut ruling = self.sandbox.judge(to, &mut facts, self.app.now_ms());
-        // A range says nothing of a host that happens to be in it, but one of loopback addresses does.
+        // A range says nothing of a host that happens to be in it, but one of loopback does.
         let is_meant = ruling.is_of_address || self.to.ip().is_loopback();
         if self.is_own && ruling.action != Action::Deny && !is_meant {
             ruling = Ruling::refusal("address_own");
