@@ -14,6 +14,8 @@
 //! | `PUT /asks/{id}` | [`Decision`] | 204; 404 when nobody waits for it any more |
 //! | `GET /healthz` | | `ok` |
 //!
+//! A vault that says nothing sensible is refused with 400 and a text, and then all is as it was.
+//!
 //! Every answer about a policy carries [`POLICY_VERSION`] and the policy as it is then. Errors are
 //! lines of text.
 //!
@@ -24,6 +26,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::lifecycle::NetworkPolicy;
 use crate::lifecycle::time::Time;
+
+pub mod vault;
+
+use vault::Vault;
 
 /// The port of a sandbox at which its outbound policy is read and changed; nobody listens there
 /// inside.
@@ -48,6 +54,9 @@ pub struct Settings {
     pub allow_always: Vec<String>,
     /// How long a connection waits for somebody who is asked, in seconds; then it is refused.
     pub ask_s: u32,
+    /// Certificates by which servers are believed where TLS is opened, as PEM.
+    #[serde(default)]
+    pub roots: String,
 }
 
 /// One sandbox, as the server has it guarded.
@@ -61,6 +70,9 @@ pub struct Guarded {
     /// What it may use.
     #[serde(default)]
     pub limits: Limits,
+    /// Its credentials, if it may have some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vault: Option<Vault>,
 }
 
 /// What a sandbox may use of the network. `None`: no limit of its own.
