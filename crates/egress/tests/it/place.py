@@ -35,12 +35,22 @@ def connected(kind: socket.SocketKind, address: str, port: int) -> socket.socket
     return made
 
 
-def main() -> None:
-    with socket.socket() as any_socket:
-        fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh", b"lo", IFF_UP))
-    for words in sys.argv[1:]:
-        subprocess.run(["ip", *words.split()], check=True)
-    control = socket.socket(fileno=0)
+def sockets(words: list[str]) -> list[socket.socket]:
+    """The sockets that a request asks for."""
+    match words:
+        case ["listen", address, port]:
+            return [bound(socket.SOCK_STREAM, address, int(port))]
+        case ["bind", address, port]:
+            return [bound(socket.SOCK_DGRAM, address, int(port))]
+        case ["connect", address, port]:
+            return [connected(socket.SOCK_STREAM, address, int(port))]
+        case ["udp", address, port]:
+            return [connected(socket.SOCK_DGRAM, address, int(port))]
+    return []
+
+
+def serve(control: socket.socket) -> None:
+    """Answers requests until whoever asks is gone."""
     program = None
     while True:
         request, given, _, _ = socket.recv_fds(control, 512, 2)
@@ -51,14 +61,6 @@ def main() -> None:
         answer = "0"
         try:
             match words:
-                case ["listen", address, port]:
-                    made.append(bound(socket.SOCK_STREAM, address, int(port)))
-                case ["bind", address, port]:
-                    made.append(bound(socket.SOCK_DGRAM, address, int(port)))
-                case ["connect", address, port]:
-                    made.append(connected(socket.SOCK_STREAM, address, int(port)))
-                case ["udp", address, port]:
-                    made.append(connected(socket.SOCK_DGRAM, address, int(port)))
                 case ["run", path]:
                     handover, listen = map(str, given)
                     arguments = [path, "--handover", handover, "--listen", listen]
@@ -66,6 +68,8 @@ def main() -> None:
                     answer = str(program.pid)
                 case ["wait"] if program is not None:
                     answer = str(program.wait(30))
+                case _:
+                    made = sockets(words)
         except OSError as error:
             answer = str(-(error.errno or 1))
         for number in given:
@@ -73,6 +77,14 @@ def main() -> None:
         socket.send_fds(control, [answer.encode()], [one.fileno() for one in made])
         for one in made:
             one.close()
+
+
+def main() -> None:
+    with socket.socket() as any_socket:
+        fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh", b"lo", IFF_UP))
+    for words in sys.argv[1:]:
+        subprocess.run(["ip", *words.split()], check=True)
+    serve(socket.socket(fileno=0))
 
 
 main()
