@@ -14,6 +14,7 @@ use crate::app::App;
 use crate::limits::{DECISION_BYTES_MAX, GUARDED_BYTES_MAX, SETTINGS_BYTES_MAX};
 
 mod body;
+mod calls;
 mod policy;
 mod sandboxes;
 mod settings;
@@ -23,7 +24,8 @@ pub(crate) async fn answer(app: &Rc<App>, request: Request<Payload>) -> Answer {
     route(app, request).await.unwrap_or_else(Refusal::answer)
 }
 
-async fn route(app: &Rc<App>, request: Request<Payload>) -> Result<Answer, Refusal> {
+async fn route(app: &Rc<App>, mut request: Request<Payload>) -> Result<Answer, Refusal> {
+    let stream = hyper::upgrade::on(&mut request);
     let (head, payload) = request.into_parts();
     let segments: Vec<&str> = head.uri.path().split('/').skip(1).collect();
     match (&head.method, segments.as_slice()) {
@@ -53,6 +55,12 @@ async fn route(app: &Rc<App>, request: Request<Payload>) -> Result<Answer, Refus
                 )),
             }
         }
+        (&Method::GET, ["calls", id]) => calls::bring(app, &head, id, stream),
+        (&Method::DELETE, ["calls", id]) => {
+            app.calls.give_up(id);
+            Ok(done())
+        }
+        (_, ["calls", _]) => Err(Refusal::not_allowed("GET, DELETE")),
         (_, ["healthz" | "sandboxes" | "events"]) => Err(Refusal::not_allowed("GET")),
         (_, ["policy", "check"]) => Err(Refusal::not_allowed("POST")),
         (_, ["settings"] | ["asks", _]) => Err(Refusal::not_allowed("PUT")),

@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use barchan_daemon::clock::Clock;
 use barchan_egress::rules::Overlay;
-use barchan_wire::egress::{Ask, Event, Protocol, What};
+use barchan_wire::egress::{Ask, Event, PeerCall, Protocol, What};
 use barchan_wire::id::SandboxId;
 use barchan_wire::lifecycle::time::Time;
 use tokio::time::sleep;
 
 use crate::asks::Asks;
+use crate::calls::Calls;
 use crate::events::Events;
 use crate::limits::{ASK_DEFAULT, COPY_BYTES, SANDBOXES_MAX, SHARE_PAUSE};
 use crate::line::Line;
@@ -34,6 +35,8 @@ pub(crate) struct App {
     pub(crate) events: Events,
     /// Who waits for somebody's word.
     pub(crate) asks: Asks,
+    /// Who waits for a stream to a peer.
+    pub(crate) calls: Calls,
     sandboxes: RefCell<BTreeMap<SandboxId, Rc<Sandbox>>>,
     lines: Cell<u64>,
     scratch: RefCell<Vec<u8>>,
@@ -63,6 +66,7 @@ impl App {
             pipes: Pipes::default(),
             events: Events::default(),
             asks: Asks::default(),
+            calls: Calls::default(),
             sandboxes: RefCell::default(),
             lines: Cell::new(0),
             scratch: RefCell::default(),
@@ -136,6 +140,19 @@ impl App {
             what,
             connection: line.tell(closed_at),
             ask,
+            call: None,
+        });
+    }
+
+    /// Tells that a line waits for a stream to a peer.
+    pub(crate) fn called(&self, sandbox: &Sandbox, line: &Line, call: PeerCall) {
+        self.events.add(|seq| Event {
+            seq,
+            sandbox: sandbox.id.to_string(),
+            what: What::Called,
+            connection: line.tell(None),
+            ask: None,
+            call: Some(call),
         });
     }
 

@@ -28,7 +28,7 @@ use crate::relay::{End, Flow, Half};
 use crate::requests::{self, Switched};
 use crate::ruling::Ruling;
 use crate::sandbox::Sandbox;
-use crate::{dial, dns, refusal};
+use crate::{dial, dns, peer, refusal};
 
 /// The port of the DNS.
 const DNS: u16 = 53;
@@ -79,6 +79,7 @@ pub(crate) async fn serve(app: Rc<App>, sandbox: Rc<Sandbox>, client: TcpStream)
     }
     let line = app.line(Protocol::Tcp, Some(to));
     sandbox.ledger.enter(&line);
+    let peer = sandbox.peers.borrow().at(to.ip()).cloned();
     if place.is_none() {
         note(
             &app,
@@ -89,6 +90,8 @@ pub(crate) async fn serve(app: Rc<App>, sandbox: Rc<Sandbox>, client: TcpStream)
             None,
         );
         dial::reset_on_close(&client);
+    } else if let Some(peer) = peer {
+        Box::pin(peer::serve(&app, &sandbox, &line, (peer, to), client)).await;
     } else {
         Box::pin(live(&app, &sandbox, &line, to, client)).await;
     }

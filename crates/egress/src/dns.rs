@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use barchan_egress::name::Name;
+use barchan_egress::peers::TTL_S;
 use barchan_egress::policy::Action;
 use barchan_egress::question::{Asked, Fate, NoQuestion, Sifted};
 use barchan_wire::egress::{Protocol, What};
@@ -61,6 +62,12 @@ async fn judge(
     };
     if sandbox.meter.is_spent() {
         return refused("limit_total_bytes");
+    }
+    if let Some(host) = asked.host()
+        && let Some(addresses) = sandbox.peers.borrow().addresses(host)
+    {
+        let ruling = Ruling::new(Action::Allow, "network", None);
+        return (ruling, asked.answer_with(addresses, TTL_S));
     }
     let judged = asked.judge(&table);
     let action = match judged.fate {

@@ -95,6 +95,7 @@ mod tests {
                 what: What::Verdict,
                 connection: line.tell(None),
                 ask: None,
+                call: None,
             });
         }
     }

@@ -17,6 +17,7 @@ pub mod host;
 mod naive;
 pub mod name;
 pub mod net;
+pub mod peers;
 pub mod pins;
 pub mod policy;
 pub mod question;

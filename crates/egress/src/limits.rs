@@ -37,6 +37,12 @@ pub(crate) const FAREWELL: Duration = Duration::from_secs(1);
 /// Most bytes that are still taken from a caller that was refused.
 pub(crate) const FAREWELL_BYTES_MAX: usize = 64 * 1024;
 
+/// Most connections that wait for a stream to a peer.
+pub(crate) const CALLS_MAX: usize = 1024;
+
+/// How long one of them waits for it: a peer that was never spoken to may have to wake first.
+pub(crate) const CALL_WAIT: Duration = Duration::from_secs(5);
+
 /// Pause after which the kernel asks the other end whether it is still there.
 pub(crate) const KEEPALIVE: Duration = Duration::from_secs(120);
 

@@ -13,6 +13,8 @@
 //! this one do not exist. Neither do the names of addresses that are none of the internet, unless
 //! a rule opens them and none refuses the name.
 
+use core::net::Ipv4Addr;
+
 use hickory_proto::op::{Edns, Message, MessageType, OpCode, Query, ResponseCode};
 use hickory_proto::rr::{self, DNSClass, RecordType};
 
@@ -134,6 +136,20 @@ impl Asked {
             // Whoever was to ask outside has not.
             Fate::Outside => ResponseCode::ServFail,
         })
+    }
+
+    /// An answer with the addresses of peers, where addresses of their kind are asked for.
+    #[must_use]
+    pub fn answer_with(&self, addresses: &[Ipv4Addr], ttl_s: u32) -> Message {
+        let mut message = self.reply(ResponseCode::NoError);
+        if self.record_type == RecordType::A {
+            let record = |address: &Ipv4Addr| {
+                let data = rr::RData::A((*address).into());
+                rr::Record::from_rdata(self.name.clone(), ttl_s, data)
+            };
+            message.add_answers(addresses.iter().map(record));
+        }
+        message
     }
 
     /// An answer as bytes. Over UDP one that is too long says so instead, and the asker comes back

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use barchan_egress::peers::Peers;
 use barchan_egress::pins::Pins;
 use barchan_egress::policy::{Action, Policy};
 use barchan_egress::rules::Overlay;
@@ -29,6 +30,8 @@ pub(crate) struct Sandbox {
     guarded: Notify,
     /// Which names our answers gave to which addresses.
     pub(crate) pins: RefCell<Pins>,
+    /// Whom it reaches by name.
+    pub(crate) peers: RefCell<Peers>,
     /// Its connections.
     pub(crate) ledger: Ledger,
     /// What it may use.
@@ -75,6 +78,7 @@ impl Sandbox {
             guard: RefCell::new(None),
             guarded: Notify::new(),
             pins: RefCell::new(Pins::new()),
+            peers: RefCell::default(),
             ledger: Ledger::default(),
             meter: Meter::default(),
             doors: RefCell::new(None),

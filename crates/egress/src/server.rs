@@ -54,5 +54,6 @@ async fn serve(app: Rc<App>, connection: UnixStream) {
     // An error is a caller that went away or spoke no HTTP; what can be answered was.
     let _ = http
         .serve_connection(TokioIo::new(connection), service)
+        .with_upgrades()
         .await;
 }

@@ -213,6 +213,13 @@ impl App {
             };
             self.tasks.spawn(door.open(listener));
         }
+        let (live, shutdown) = (Arc::clone(&self.live), self.shutdown.clone());
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = Api::join_peers(|| Arc::clone(&live.now().api)) => {}
+                () = shutdown.begun() => {}
+            }
+        });
         let (pool, shutdown) = (self.pool(), self.shutdown.clone());
         self.tasks.spawn(async move {
             tokio::select! {

@@ -12,6 +12,8 @@
 //! | `POST /policy/check` | a [`NetworkPolicy`] | 204; 400 with a text that says what is wrong |
 //! | `GET /events?after={seq}` | | lines of [`Event`], for as long as the caller listens |
 //! | `PUT /asks/{id}` | [`Decision`] | 204; 404 when nobody waits for it any more |
+//! | `GET /calls/{id}` | upgrades to [`STREAM`] | 101 and a stream; 404 when nobody waits for it any more |
+//! | `DELETE /calls/{id}` | | 204: the peer is not to be had |
 //! | `GET /healthz` | | `ok` |
 //!
 //! A vault that says nothing sensible is refused with 400 and a text, and then all is as it was.
@@ -19,8 +21,13 @@
 //! Every answer about a policy carries [`POLICY_VERSION`] and the policy as it is then. Errors are
 //! lines of text.
 //!
+//! A sandbox that connects to a peer is a [`What::Called`] event, and waits until the server brings a
+//! stream to the peer's port.
+//!
 //! Why something became of a connection or a question is told by codes, of which
 //! `docs/reference/egress.md` has the table.
+
+use core::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
 
@@ -73,6 +80,20 @@ pub struct Guarded {
     /// Its credentials, if it may have some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vault: Option<Vault>,
+    /// The sandboxes that it shares a private network with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub peers: Vec<Peer>,
+}
+
+/// A sandbox that another one reaches by name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peer {
+    /// Its id.
+    pub id: String,
+    /// What the other calls it. Two peers may have one name.
+    pub names: Vec<String>,
+    /// The address that these names stand for, and that means nothing elsewhere.
+    pub address: Ipv4Addr,
 }
 
 /// What a sandbox may use of the network. `None`: no limit of its own.
@@ -207,6 +228,9 @@ pub struct Event {
     /// Where somebody is asked: the number that a decision names, and until when it waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask: Option<Ask>,
+    /// Where a peer is called: what the stream to it is to be brought for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<PeerCall>,
 }
 
 /// What happened.
@@ -217,8 +241,21 @@ pub enum What {
     Verdict,
     /// It waits for a decision.
     Asked,
+    /// It waits for a stream to a peer.
+    Called,
     /// It ended.
     Closed,
+}
+
+/// A connection that waits for a stream to a peer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeerCall {
+    /// Its number, not to be guessed.
+    pub id: String,
+    /// The peer's id.
+    pub peer: String,
+    /// The port there.
+    pub port: u16,
 }
 
 /// A connection that waits for somebody's word.

@@ -1,6 +1,7 @@
 //! One sandbox: what the server says about it, and what its port of outbound policy serves.
 
 use barchan_daemon::payload::Payload;
+use barchan_egress::peers::Peers;
 use barchan_egress::policy::{Action, Policy};
 use barchan_wire::egress::Guarded;
 use barchan_wire::id::SandboxId;
@@ -57,6 +58,7 @@ fn guard(app: &App, id: &SandboxId, guarded: &Guarded) -> Result<Answer, Refusal
         None => Policy::new(Action::Allow),
         Some(wire) => policy::taken(Policy::read(wire))?,
     };
+    let peers = Peers::read(&guarded.peers).map_err(Refusal::bad_request)?;
     let sandbox = app.sandbox_or_new(id).ok_or_else(|| {
         Refusal::new(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -64,6 +66,7 @@ fn guard(app: &App, id: &SandboxId, guarded: &Guarded) -> Result<Answer, Refusal
         )
     })?;
     sandbox.meter.set(guarded.limits);
+    *sandbox.peers.borrow_mut() = peers;
     let overlay = &app.operator.borrow().overlay;
     sandbox.set_policy(policy, guarded.version, overlay);
     Ok(done())

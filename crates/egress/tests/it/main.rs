@@ -12,6 +12,7 @@ mod http;
 mod limits;
 mod load;
 mod names;
+mod peers;
 mod place;
 mod requests;
 mod resolver;

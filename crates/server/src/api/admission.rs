@@ -10,7 +10,9 @@ use std::ops::RangeInclusive;
 
 use barchan_runtime::{Capabilities, Limits};
 use barchan_wire::id::SnapshotId;
-use barchan_wire::lifecycle::create::{IDLE_TIMEOUT, KEPT_EXTENSIONS, RENEW_ON_ACCESS};
+use barchan_wire::lifecycle::create::{
+    IDLE_TIMEOUT, KEPT_EXTENSIONS, NETWORK_NAME, NETWORKS, RENEW_ON_ACCESS,
+};
 use barchan_wire::lifecycle::{CreateSandbox, Platform, code, metadata};
 use barchan_wire::limits::{
     ENTRYPOINT_BYTES_MAX, SANDBOX_EXTENSIONS_BYTES_MAX, SANDBOX_EXTENSIONS_MAX, SANDBOX_LABELS_MAX,
@@ -19,8 +21,8 @@ use barchan_wire::limits::{
 use barchan_wire::secret::Secret;
 
 use super::errors::Refusal;
-use crate::lifecycle::Draft;
 use crate::lifecycle::state::{Allotment, Origin, Policy};
+use crate::lifecycle::{Draft, Membership};
 
 /// Longest single text a program can be given, and all of them together, in bytes (what Linux
 /// passes on at a start).
@@ -80,6 +82,7 @@ impl Admission {
         host: &Capabilities,
     ) -> Result<Draft, Refusal> {
         let wishes = self.wishes(&asked)?;
+        networks(&asked.extensions)?;
         self.platform(asked.platform.as_ref())?;
         offered(&asked)?;
         let image = asked.image.map(|image| image.uri).unwrap_or_default();
@@ -218,6 +221,13 @@ pub(super) fn snapshot(id: &str) -> Result<SnapshotId, Refusal> {
     })
 }
 
+/// Lets pass private networks that can be.
+fn networks(asked: &BTreeMap<String, String>) -> Result<(), Refusal> {
+    let membership = Membership::of(asked);
+    let membership = membership.map_err(|why| Refusal::parameter(format!("extensions: {why}")));
+    membership.map(drop)
+}
+
 /// The seconds of an extension.
 fn seconds(
     asked: &BTreeMap<String, String>,
@@ -243,7 +253,8 @@ fn seconds(
 /// Those that are shown again; others are acted upon, or have no meaning here and are dropped.
 fn kept(asked: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Refusal> {
     let is_kept = |key: &String| {
-        key.starts_with(KEPT_EXTENSIONS) || key == RENEW_ON_ACCESS || key == IDLE_TIMEOUT
+        let ours = [RENEW_ON_ACCESS, IDLE_TIMEOUT, NETWORKS, NETWORK_NAME];
+        key.starts_with(KEPT_EXTENSIONS) || ours.contains(&key.as_str())
     };
     let kept = asked.iter().filter(|(key, _)| is_kept(key));
     let kept: BTreeMap<String, String> = kept

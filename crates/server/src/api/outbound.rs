@@ -5,6 +5,7 @@ use std::sync::Arc;
 use barchan_daemon::payload::Payload;
 use barchan_wire::egress::POLICY_VERSION;
 use barchan_wire::id::SandboxId;
+use barchan_wire::lifecycle::create::NETWORKS;
 use barchan_wire::lifecycle::{Faults, code};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -19,8 +20,7 @@ use super::routes::Place;
 use super::trail::Trail;
 use super::{Api, Peer, body, guard, sandboxes};
 use crate::egress::{Question, Said};
-use crate::lifecycle::GuardError;
-use crate::lifecycle::state::Policy;
+use crate::lifecycle::{Draft, GuardError};
 
 /// Largest body there, in bytes.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
@@ -30,9 +30,14 @@ const VAULT: &str = "/credential-vault";
 type Answer = Result<Response<Body>, Refusal>;
 
 impl Api {
-    /// Lets pass a policy that is one, where something obeys it.
-    pub(super) async fn check_policy(&self, policy: Option<&Policy>) -> Result<(), Refusal> {
-        let Some(policy) = policy else {
+    /// Lets pass what a sandbox wants of the network, where there is one and something obeys it.
+    pub(super) async fn check_network(&self, draft: &Draft) -> Result<(), Refusal> {
+        if draft.origin.extensions.contains_key(NETWORKS) && !self.lifecycle.has_guard() {
+            let absent = GuardError::Absent;
+            let message = format!("this server does not offer extensions.{NETWORKS}: {absent}");
+            return Err(Refusal::parameter(message));
+        }
+        let Some(policy) = &draft.policy else {
             return Ok(());
         };
         match self.lifecycle.check_policy(&policy.to_wire()).await {

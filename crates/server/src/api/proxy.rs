@@ -9,6 +9,7 @@ mod headers;
 mod hosts;
 mod link;
 mod patient;
+mod peers;
 mod pool;
 mod relay;
 mod splice;

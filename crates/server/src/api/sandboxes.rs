@@ -41,7 +41,7 @@ impl Api {
                 let host = self.lifecycle.capabilities();
                 let mut draft = self.admission.admit(asked, &host)?;
                 self.own_volumes(&mut draft.origin.volumes)?;
-                self.check_policy(draft.policy.as_ref()).await?;
+                self.check_network(&draft).await?;
                 let record = self.lifecycle_now(identity)?.create(draft).await?;
                 if let Err(refusal) = self.lifecycle_now(identity) {
                     // Nobody would have it.

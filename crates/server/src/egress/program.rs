@@ -8,14 +8,16 @@ use std::task::Poll;
 use std::time::Duration;
 
 use barchan_wire::egress::{Decision, Guarded, GuardedList, POLICY_VERSION, Settings};
+use barchan_wire::header::STREAM;
 use barchan_wire::id::SandboxId;
 use barchan_wire::lifecycle::NetworkPolicy;
 use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_TYPE, HOST};
+use http::header::{CONNECTION, CONTENT_TYPE, HOST, UPGRADE};
 use http::{HeaderValue, Method, Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
+use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use tokio::net::UnixStream;
@@ -183,6 +185,44 @@ impl Program {
         }
     }
 
+    /// Tells that a connection to a peer gets no way there. It may have gone already.
+    pub(crate) async fn give_up(&self, call: &str) {
+        let question = Question {
+            method: Method::DELETE,
+            path: format!("/calls/{call}"),
+            body: Bytes::new(),
+        };
+        let _ = self.ask(question).await;
+    }
+
+    /// The stream of a connection to a peer that waits for it.
+    pub(crate) async fn bring(&self, call: &str) -> Result<Upgraded, ProgramError> {
+        let brought = async {
+            let (mut sender, driver) = self.connect().await?;
+            let request = Request::get(format!("/calls/{call}"))
+                .header(HOST, "egress")
+                .header(CONNECTION, "Upgrade")
+                .header(UPGRADE, STREAM)
+                .body(Full::default())
+                .map_err(|error| ProgramError::BrokeOff(error.to_string()))?;
+            let mut driver: Driver = Box::pin(driver);
+            driven(&mut driver, async {
+                let answer = sender.send_request(request).await;
+                let answer = answer.map_err(|error| broke_off(&error))?;
+                let status = answer.status().as_u16();
+                let stream = hyper::upgrade::on(answer).await;
+                stream.map_err(|_| ProgramError::Refused {
+                    what: "a stream",
+                    status,
+                    text: String::new(),
+                })
+            })
+            .await
+        };
+        let brought = tokio::time::timeout(ANSWER_WAIT, brought).await;
+        brought.unwrap_or(Err(ProgramError::Late(ANSWER_WAIT)))
+    }
+
     /// What happens from after an event on.
     pub(crate) async fn events(&self, after: u64) -> Result<Events, ProgramError> {
         let question = Question::get(&format!("/events?after={after}"));
@@ -242,9 +282,10 @@ impl Program {
     > {
         let unreached = |error: io::Error| ProgramError::Unreached(error.to_string());
         let stream = UnixStream::connect(&self.socket).await.map_err(unreached)?;
-        http1::handshake(TokioIo::new(stream))
+        let (sender, connection) = http1::handshake(TokioIo::new(stream))
             .await
-            .map_err(|error| broke_off(&error))
+            .map_err(|error| broke_off(&error))?;
+        Ok((sender, connection.with_upgrades()))
     }
 }
 

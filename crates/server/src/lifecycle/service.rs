@@ -36,6 +36,7 @@ use super::registry::{Entry, Registry};
 use super::scope::Scope;
 use super::snapshot::Snapshots;
 pub use changes::{Comparing, Range, To};
+pub(crate) use guarding::Call;
 use guarding::Guarding;
 pub use parts::{Draft, Parts};
 use pools::Pools;

@@ -1,6 +1,7 @@
 //! What sandboxes may send out: who says so, what is kept of it, and what the program that guards
 //! it is told.
 
+mod peers;
 mod port;
 pub(crate) mod program;
 

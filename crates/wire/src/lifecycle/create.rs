@@ -19,6 +19,11 @@ pub const POOL_REF: &str = "poolRef";
 pub const RENEW_ON_ACCESS: &str = "access.renew.extend.seconds";
 /// The extension that ends a sandbox which nobody uses for so many seconds. One of our own.
 pub const IDLE_TIMEOUT: &str = "barchan.idle.timeout.seconds";
+/// The extension that names the private networks that a sandbox takes part in, with commas between
+/// them. One of our own, as the next.
+pub const NETWORKS: &str = "barchan.networks";
+/// The extension that names the sandbox in them.
+pub const NETWORK_NAME: &str = "barchan.network.name";
 /// Extensions under this prefix are kept and shown; all others without a meaning are dropped.
 pub const KEPT_EXTENSIONS: &str = "opensandbox.extensions.";
 /// An environment name that belongs to the server.

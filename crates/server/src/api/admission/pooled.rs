@@ -1,7 +1,7 @@
 //! Pure. Sandboxes of pools: what a pool's template makes, and what whoever gets one may want.
 
 use barchan_runtime::Capabilities;
-use barchan_wire::lifecycle::create::POOL_REF;
+use barchan_wire::lifecycle::create::{NETWORKS, POOL_REF};
 use barchan_wire::lifecycle::{CreateSandbox, pool};
 use serde_json::{Map, Value};
 
@@ -49,6 +49,7 @@ impl Admission {
             (!asked.env.is_empty(), "env"),
             (!asked.volumes.is_empty(), "volumes"),
             (asked.network_policy.is_some(), "networkPolicy"),
+            (asked.extensions.contains_key(NETWORKS), NETWORKS),
             (asked.platform.is_some(), "platform"),
         ] {
             if present {

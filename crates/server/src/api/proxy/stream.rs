@@ -72,7 +72,7 @@ impl Api {
     /// Has the daemon connect to the program.
     // BOUNDARY: sandbox → host; heads are capped, bytes are passed on unread.
     // Test: a_daemon_that_opens_no_streams_is_a_typed_failure
-    async fn begin_stream(&self, way: &Way) -> Result<Begun, Refusal> {
+    pub(super) async fn begin_stream(&self, way: &Way) -> Result<Begun, Refusal> {
         let link = self.connect(way, Deafness::Told).await?;
         let (moved, bytes) = (
             AtomicU64::default(),

@@ -3,14 +3,18 @@
 
 mod asks;
 mod keeper;
+mod peers;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use barchan_wire::egress::{Guarded, PolicyStatus};
+use barchan_wire::egress::{Guarded, Peer, PolicyStatus};
 use barchan_wire::id::SandboxId;
 use barchan_wire::lifecycle::NetworkPolicy;
 use tokio::sync::Notify;
+
+pub(crate) use peers::Call;
+use peers::Calls;
 
 use super::Lifecycle;
 use crate::egress::{Program, ProgramError, Question, Said, Tally, Terms};
@@ -27,6 +31,7 @@ pub(super) struct Guarding {
     /// Something is to be told once more.
     untold: Notify,
     known: Mutex<Known>,
+    calls: Calls,
 }
 
 #[derive(Debug, Default)]
@@ -45,6 +50,7 @@ impl Guarding {
             terms: RwLock::new(Arc::new(terms.unwrap_or_default())),
             untold: Notify::new(),
             known: Mutex::default(),
+            calls: Calls::default(),
         }
     }
 
@@ -62,12 +68,13 @@ impl Guarding {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn guarded(&self, record: &Record) -> Guarded {
+    fn guarded(&self, record: &Record, peers: Vec<Peer>) -> Guarded {
         Guarded {
             policy: record.policy().map(Policy::to_wire),
             version: record.policy_version(),
             limits: self.terms().limits,
             vault: None,
+            peers,
         }
     }
 }
@@ -198,6 +205,7 @@ impl Lifecycle {
         };
         let _turn = entry.guarding.lock().await;
         self.tell_or_later(entry, &program).await;
+        self.tell_peers(&entry.record());
     }
 
     async fn tell_or_later(&self, entry: &Entry, program: &Program) {
@@ -215,7 +223,7 @@ impl Lifecycle {
             return Ok(());
         }
         let guarding = &self.0.guarding;
-        let guarded = guarding.guarded(&record);
+        let guarded = guarding.guarded(&record, self.peers_of(&record));
         program.guard(record.id(), &guarded).await?;
         guarding.known().sandboxes.insert(record.id().clone());
         // It may have ended meanwhile.
@@ -232,6 +240,7 @@ impl Lifecycle {
         if !is_over(record) || !self.0.guarding.known().forget(id) {
             return;
         }
+        self.tell_peers(record);
         let Some(program) = self.program() else {
             return;
         };

@@ -8,6 +8,7 @@ use barchan_runtime::{
     ErrorKind, Layer, Limits, Origin as From, RuntimeError, SealOrder, Sealed, WhenHeld,
 };
 use barchan_wire::id::SandboxId;
+use barchan_wire::lifecycle::create::{NETWORK_NAME, NETWORKS};
 use barchan_wire::lifecycle::layers::{Fork, SealLayer, Undo, WhenBusy};
 use barchan_wire::lifecycle::{Layer as Told, Time};
 use serde::{Deserialize, Serialize};
@@ -210,6 +211,9 @@ impl Lifecycle {
         has_layers(source)?;
         let mut origin = source.origin().clone();
         origin.pool = None;
+        // Nobody who calls the one means the other.
+        origin.extensions.remove(NETWORKS);
+        origin.extensions.remove(NETWORK_NAME);
         let disk = origin.granted.disk_bytes.unwrap_or_default();
         origin.shares.insert(source.id().clone(), disk);
         let granted = origin.granted;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use barchan_wire::egress::{
-    Ask, Connection, Event, Guarded, GuardedList, GuardedRow, POLICY_VERSION, PolicyStatus,
-    Protocol, Settings, Verdict, What,
+    Ask, Connection, Event, Guarded, GuardedList, GuardedRow, POLICY_VERSION, PeerCall,
+    PolicyStatus, Protocol, Settings, Verdict, What,
 };
 use barchan_wire::id::SandboxId;
 use barchan_wire::lifecycle::{NetworkPolicy, NetworkRule, Time};
@@ -134,17 +134,39 @@ impl Program {
         self.tell(id, (What::Asked, Verdict::Ask), name, Some(ask));
     }
 
+    /// A sandbox calls what it says is a peer.
+    pub(crate) fn call(&self, id: &SandboxId, peer: &str, call: &str) {
+        let called = connection(1, peer, Verdict::Allow);
+        let call = PeerCall {
+            id: call.to_owned(),
+            peer: peer.to_owned(),
+            port: 80,
+        };
+        self.push(id, What::Called, called, (None, Some(call)));
+    }
+
     /// Something becomes of a connection that was told of before.
     pub(crate) fn again(&self, id: &SandboxId, number: u64, (what, verdict): (What, Verdict)) {
-        self.push(id, what, connection(number, "again.example", verdict), None);
+        self.push(
+            id,
+            what,
+            connection(number, "again.example", verdict),
+            (None, None),
+        );
     }
 
     fn tell(&self, id: &SandboxId, (what, verdict): (What, Verdict), name: &str, ask: Option<Ask>) {
         let number = self.known().events.len() as u64 + 1;
-        self.push(id, what, connection(number, name, verdict), ask);
+        self.push(id, what, connection(number, name, verdict), (ask, None));
     }
 
-    fn push(&self, id: &SandboxId, what: What, mut connection: Connection, ask: Option<Ask>) {
+    fn push(
+        &self,
+        id: &SandboxId,
+        what: What,
+        mut connection: Connection,
+        (ask, call): (Option<Ask>, Option<PeerCall>),
+    ) {
         let mut known = self.known();
         let seq = known.events.len() as u64 + 1;
         let later = known.later_s * 1_000_000;
@@ -156,6 +178,7 @@ impl Program {
             what,
             connection,
             ask,
+            call,
         });
         self.state.told.send_replace(known.events.len());
     }
@@ -207,6 +230,7 @@ impl State {
                 Ok(policy) => fault(&policy).unwrap_or_else(|| text(204, "")),
                 Err(error) => text(400, &error.to_string()),
             },
+            (_, ["calls", _]) => text(204, ""),
             (_, ["asks", id]) => self.decide(id, &body),
             (method, ["sandboxes", rest @ ..]) => {
                 self.known.lock().unwrap().answer(method, rest, &body)

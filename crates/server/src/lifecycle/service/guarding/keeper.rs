@@ -59,7 +59,7 @@ impl Lifecycle {
                 }
             };
             tokio::select! {
-                event = events.next() => self.today().hear(event?, began).await,
+                event = events.next() => self.today().hear(event?, began, program).await,
                 () = self.0.guarding.untold.notified() => drop(self.tell_all(program).await?),
                 () = due => self.today().tell_rest().await,
             }
@@ -103,7 +103,7 @@ impl Lifecycle {
     }
 
     // BOUNDARY: sandbox → host. Test: a_flood_of_refusals_fills_no_history
-    async fn hear(&self, event: Told, began: Time) {
+    async fn hear(&self, event: Told, began: Time, program: &Program) {
         self.0.guarding.known().seq = event.seq;
         let id: Option<SandboxId> = event.sandbox.parse().ok();
         let Some(entry) = id.and_then(|id| self.0.registry.get(&id)) else {
@@ -113,11 +113,17 @@ impl Lifecycle {
             what,
             connection,
             ask,
+            call,
             ..
         } = event;
         match (what, ask) {
             (What::Asked, Some(ask)) => self.asked(&entry.record(), &connection, ask).await,
             (What::Asked, None) => {}
+            (What::Called, _) => {
+                if let Some(call) = call {
+                    self.called(&entry, call, program);
+                }
+            }
             (What::Verdict, _) if connection.verdict == Verdict::Ask => {}
             (What::Verdict | What::Closed, _) => {
                 self.answered(&entry.record(), &connection).await;
