@@ -81,14 +81,8 @@ pub(crate) async fn serve(app: Rc<App>, sandbox: Rc<Sandbox>, client: TcpStream)
     sandbox.ledger.enter(&line);
     let peer = sandbox.peers.borrow().at(to.ip()).cloned();
     if place.is_none() {
-        note(
-            &app,
-            &sandbox,
-            &line,
-            None,
-            &Ruling::refusal("limit_connections"),
-            None,
-        );
+        let full = Ruling::refusal("limit_connections");
+        note(&app, &sandbox, &line, None, &full, None);
         dial::reset_on_close(&client);
     } else if let Some(peer) = peer {
         Box::pin(peer::serve(&app, &sandbox, &line, (peer, to), client)).await;

@@ -48,7 +48,6 @@ impl Terms {
             deny_always: self.deny_always.clone(),
             allow_always: self.allow_always.clone(),
             ask_s: self.ask_s,
-            roots: String::new(),
         }
     }
 }

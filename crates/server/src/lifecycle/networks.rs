@@ -2,8 +2,8 @@
 //!
 //! A network is a word that sandboxes of one owner have in common. Nobody makes it or deletes it.
 
+use core::net::Ipv4Addr;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
 
 use barchan_wire::egress::Peer;
 use barchan_wire::id::SandboxId;

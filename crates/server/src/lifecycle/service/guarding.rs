@@ -73,7 +73,6 @@ impl Guarding {
             policy: record.policy().map(Policy::to_wire),
             version: record.policy_version(),
             limits: self.terms().limits,
-            vault: None,
             peers,
         }
     }
