@@ -235,5 +235,6 @@ fn plan(without_cpu: bool) -> Result<Plan> {
         periodic: Vec::new(),
         volumes: Vec::new(),
         gpus: None,
+        trust: None,
     })
 }

@@ -61,4 +61,16 @@ pub struct Boot {
     /// Run again and again while the entrypoint runs.
     #[serde(default)]
     pub periodic: Vec<Hook>,
+    /// Whom the sandbox is to believe besides those that its image names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trust: Option<Trust>,
+}
+
+/// Certificates that a sandbox believes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trust {
+    /// PEM of who signs for intercepted hosts.
+    pub authority: String,
+    /// PEM of what a sandbox without a store of its own believes.
+    pub roots: String,
 }

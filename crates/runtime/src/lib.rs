@@ -32,7 +32,7 @@ pub use comparison::Comparison;
 pub use layers::{CompareOrder, Form, Holder, Holding, Layer, Origin, SealOrder, Sealed, WhenHeld};
 pub use observed::{EndReason, Observed, Phase};
 pub use pause::Pause;
-pub use plan::{Gpus, Hook, Limits, NewVolume, Plan, Volume, VolumeSource};
+pub use plan::{Gpus, Hook, Limits, NewVolume, Plan, Trust, Volume, VolumeSource};
 pub use shares::{Full, Share, Shares};
 
 /// What makes sandboxes. All verbs are safe to repeat, and a runtime holds no state that it cannot

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::layers::Origin;
 
 pub use barchan_jail::devices::Gpus;
+pub use barchan_jail::guest::Trust;
 
 /// What a runtime is told to make.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +36,9 @@ pub struct Plan {
     pub volumes: Vec<Volume>,
     /// Graphics processors that it sees.
     pub gpus: Option<Gpus>,
+    /// Whom it is to believe besides those that its image names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trust: Option<Trust>,
 }
 
 /// A program that is run beside the entrypoint.
@@ -106,6 +110,7 @@ impl fmt::Debug for Plan {
             .field("periodic", &self.periodic)
             .field("volumes", &self.volumes)
             .field("gpus", &self.gpus)
+            .field("trust", &self.trust.is_some())
             .finish()
     }
 }
@@ -141,6 +146,7 @@ mod tests {
             periodic: Vec::new(),
             volumes: Vec::new(),
             gpus: None,
+            trust: None,
         };
         let shown = format!("{plan:?}");
         assert!(

@@ -33,6 +33,7 @@ mod snapshots;
 mod strangers;
 mod tenants;
 mod trail;
+mod vault;
 mod views;
 mod volumes;
 mod watched;

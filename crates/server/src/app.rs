@@ -46,6 +46,7 @@ const DATABASE: &str = "barchan.db";
 const KEY_FILE: &str = "api_key";
 const SEED_FILE: &str = "token_seed";
 const LINKS_FILE: &str = "link_keys";
+const VAULT_FILE: &str = "vault_key";
 
 /// How often an idle server asks itself whether to leave.
 const IDLE_CHECK: Duration = Duration::from_millis(500);
@@ -173,6 +174,7 @@ impl App {
             shutdown: shutdown.clone(),
             terms: make::terms(settings),
             approvals,
+            seals: keys::seals(&site),
         };
         let lifecycle = Lifecycle::open(parts, make::rules(settings)).await?;
         store.slot().await?.begin(&boot).kept().await?;

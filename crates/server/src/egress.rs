@@ -5,15 +5,21 @@
 
 mod events;
 mod program;
+mod range;
 mod resolvers;
+mod roots;
 mod tally;
 mod words;
+
+use std::sync::Arc;
 
 use barchan_wire::egress::{Limits, Settings};
 
 pub use program::ProgramError;
 pub(crate) use program::{Program, Question, Said};
+pub(crate) use range::Range;
 pub(crate) use resolvers::{RESOLVERS_MAX, parse as resolver};
+pub(crate) use roots::{certificates, roots};
 pub(crate) use tally::Tally;
 pub(crate) use words::{refused, rest_of, wanted};
 
@@ -30,6 +36,8 @@ pub struct Terms {
     pub ask_s: u32,
     /// What each sandbox may use.
     pub limits: Limits,
+    /// Certificates by which servers are believed, as PEM.
+    pub roots: Arc<str>,
 }
 
 impl Terms {
@@ -48,6 +56,7 @@ impl Terms {
             deny_always: self.deny_always.clone(),
             allow_always: self.allow_always.clone(),
             ask_s: self.ask_s,
+            roots: self.roots.to_string(),
         }
     }
 }

@@ -15,6 +15,7 @@ pub mod lifecycle;
 pub mod observe;
 mod random;
 pub mod store;
+pub mod vault;
 
 pub use api::routes;
 pub use app::{App, Reloader, Source, StartError};

@@ -8,6 +8,7 @@ mod row;
 mod snapshots;
 mod sqlite;
 mod trouble;
+mod vaults;
 
 use std::path::Path;
 use std::sync::mpsc::SyncSender;
@@ -25,6 +26,7 @@ use crate::approvals::ApprovalRecord;
 use crate::lifecycle::state::Record;
 use crate::lifecycle::{KeptPool, SnapshotRecord};
 pub use once::{Claim, Claimed, Outcome, Settled, Standing};
+pub use vaults::SealedVault;
 
 /// Most writes that wait for the writer; more wait to wait.
 const QUEUE_MAX: usize = 1024;
@@ -68,6 +70,8 @@ pub struct Kept {
     pub snapshots: Vec<SnapshotRecord>,
     /// What somebody is or was asked, the oldest first.
     pub approvals: Vec<ApprovalRecord>,
+    /// The vaults of sandboxes, unreadable.
+    pub vaults: Vec<SealedVault>,
     /// Whether the host was started anew since the store was last open.
     pub host_restarted: bool,
     /// Whether no server has begun its work with this database yet.
@@ -128,14 +132,16 @@ enum Change {
     RemoveSnapshot(String),
     PutApproval(approvals::Row),
     RemoveApprovals(Vec<String>),
+    PutVault(SealedVault),
+    RemoveVaults(Vec<String>),
 }
 
 impl Change {
-    /// Whether it must outlive a power cut: a key that was revoked must not work again, and files
-    /// are removed by what is kept of snapshots.
+    /// Whether it must outlive a power cut: a key that was revoked must not work again, nor a
+    /// credential that was taken away, and files are removed by what is kept of snapshots.
     fn lasts(&self) -> bool {
         match self {
-            Self::PutSnapshot(_) => true,
+            Self::PutSnapshot(_) | Self::PutVault(_) => true,
             Self::Access(change) => change.lasts(),
             _ => false,
         }

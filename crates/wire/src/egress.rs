@@ -16,6 +16,8 @@
 //! | `DELETE /calls/{id}` | | 204: the peer is not to be had |
 //! | `GET /healthz` | | `ok` |
 //!
+//! A vault that says nothing sensible is refused with 400 and a text, and then all is as it was.
+//!
 //! Every answer about a policy carries [`POLICY_VERSION`] and the policy as it is then. Errors are
 //! lines of text.
 //!
@@ -33,6 +35,8 @@ use crate::lifecycle::NetworkPolicy;
 use crate::lifecycle::time::Time;
 
 pub mod vault;
+
+use vault::Vault;
 
 /// The port of a sandbox at which its outbound policy is read and changed; nobody listens there
 /// inside.
@@ -57,6 +61,9 @@ pub struct Settings {
     pub allow_always: Vec<String>,
     /// How long a connection waits for somebody who is asked, in seconds; then it is refused.
     pub ask_s: u32,
+    /// Certificates by which servers are believed where TLS is opened, as PEM.
+    #[serde(default)]
+    pub roots: String,
 }
 
 /// One sandbox, as the server has it guarded.
@@ -70,6 +77,9 @@ pub struct Guarded {
     /// What it may use.
     #[serde(default)]
     pub limits: Limits,
+    /// Its credentials, if it may have some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vault: Option<Vault>,
     /// The sandboxes that it shares a private network with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub peers: Vec<Peer>,

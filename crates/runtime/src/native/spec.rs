@@ -47,6 +47,7 @@ impl Native {
                 gid,
                 pre_start: plan.pre_start.map(to_hook),
                 periodic: plan.periodic.into_iter().map(to_hook).collect(),
+                trust: plan.trust,
             },
             limits: spec::Limits {
                 cpu_millis: plan.limits.cpu_millis,

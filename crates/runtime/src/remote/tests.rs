@@ -26,6 +26,7 @@ fn plan() -> Plan {
         periodic: Vec::new(),
         volumes: Vec::new(),
         gpus: None,
+        trust: None,
     }
 }
 

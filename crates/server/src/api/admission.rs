@@ -21,6 +21,7 @@ use barchan_wire::limits::{
 use barchan_wire::secret::Secret;
 
 use super::errors::Refusal;
+use crate::egress::Range;
 use crate::lifecycle::state::{Allotment, Origin, Policy};
 use crate::lifecycle::{Draft, Membership};
 
@@ -70,6 +71,8 @@ pub(crate) struct Admission {
     pub(crate) volume_default_bytes: u64,
     /// The largest size that a caller may set, in bytes.
     pub(crate) volume_bytes_max: Option<u64>,
+    /// Proxies whose plain connections may carry credentials.
+    pub(crate) vault_proxies: Vec<Range>,
     /// The processor of this host as the wire names it.
     pub(crate) arch: &'static str,
 }
@@ -111,6 +114,7 @@ impl Admission {
                 pool: None,
                 volumes,
                 snapshot,
+                credential_proxy: asked.credential_proxy.is_some_and(|it| it.enabled),
                 ..Origin::default()
             },
             metadata: wishes.metadata,
@@ -195,19 +199,10 @@ fn offered(asked: &CreateSandbox) -> Result<(), Refusal> {
         let message = "this server has no templates: name an image and an entrypoint";
         return Err(Refusal::new(400, code::INVALID_ENTRYPOINT, message));
     }
-    let credentials = asked.credential_proxy.is_some_and(|it| it.enabled);
-    for (present, name) in [
-        (
-            asked.secure_access,
-            "secureAccess; every port needs the endpoint's token already",
-        ),
-        (credentials, "credentialProxy"),
-    ] {
-        if present {
-            return Err(Refusal::parameter(format!(
-                "this server does not offer {name}"
-            )));
-        }
+    if asked.secure_access {
+        let message = "this server does not offer secureAccess; every port needs the endpoint's \
+                       token already";
+        return Err(Refusal::parameter(message));
     }
     Ok(())
 }

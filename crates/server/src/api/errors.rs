@@ -11,6 +11,7 @@ use super::reply::{self, Body};
 use crate::access::{QuotaError, Resource};
 use crate::egress::ProgramError;
 use crate::lifecycle::{GuardError, LayerError, LifecycleError, SnapshotError, Verb};
+use crate::vault::VaultError;
 
 /// A refusal: its status, its body and at most one header of its own.
 #[derive(Debug)]
@@ -206,6 +207,7 @@ impl From<LifecycleError> for Refusal {
             LifecycleError::Layer(error) => by_layer(error),
             LifecycleError::Guard(error) => by_guard(error),
             LifecycleError::Approval(error) => by_approval(error),
+            LifecycleError::Vault(error) => by_vault(error),
             LifecycleError::Volumes(source) => by_runtime(Verb::Reach, source.kind),
             LifecycleError::Late { verb, .. } => (500, failed(*verb)),
             LifecycleError::Store(_) => (500, code::INTERNAL_ERROR),
@@ -303,6 +305,22 @@ fn by_guard(error: &GuardError) -> (u16, &'static str) {
         }
         GuardError::Program(ProgramError::Late(_)) => (504, code::BACKEND_TIMEOUT),
         GuardError::Program(_) | GuardError::Unknown => (502, code::BACKEND_RESPONSE_FAILED),
+    }
+}
+
+/// Callers of port 18080 see the status and the words; the code is for the audit log.
+fn by_vault(error: &VaultError) -> (u16, &'static str) {
+    match error {
+        VaultError::NotAsked | VaultError::Unguarded | VaultError::Unreadable => {
+            (412, code::API_NOT_SUPPORTED)
+        }
+        VaultError::Overheard => (426, code::BAD_REQUEST),
+        VaultError::Absent | VaultError::NoSuch { .. } => (404, code::NOT_FOUND),
+        VaultError::Exists | VaultError::Revision { .. } | VaultError::Taken { .. } => {
+            (409, code::BAD_REQUEST)
+        }
+        VaultError::Invalid(_) => (400, code::INVALID_PARAMETER),
+        VaultError::Sealing(_) => (500, code::INTERNAL_ERROR),
     }
 }
 

@@ -18,14 +18,12 @@ use super::proxy::{Target, check_method};
 use super::reply::{self, Body};
 use super::routes::Place;
 use super::trail::Trail;
-use super::{Api, Peer, body, guard, sandboxes};
+use super::{Api, Peer, body, guard, sandboxes, vault};
 use crate::egress::{Question, Said};
 use crate::lifecycle::{Draft, GuardError};
 
 /// Largest body there, in bytes.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
-/// Where credentials are, once there are some.
-const VAULT: &str = "/credential-vault";
 
 type Answer = Result<Response<Body>, Refusal>;
 
@@ -63,7 +61,11 @@ impl Api {
         request: Request<Payload>,
         trail: &mut Trail,
     ) -> Answer {
-        let rest = path(target.rest())?;
+        let place = vault::Place::of(target.rest())?;
+        let rest = match place {
+            Some(_) => target.rest(),
+            None => path(target.rest())?,
+        };
         if rest == "/credential-vault/_active" {
             let message = "this is never shown";
             return Err(Refusal::new(403, code::API_NOT_SUPPORTED, message));
@@ -86,10 +88,8 @@ impl Api {
         check_method(target, request.method())?;
         let id = id.ok_or_else(|| Refusal::no_sandbox(target.id()))?;
         let this = self.seen_by(&identity);
-        if rest == VAULT || rest.starts_with("/credential-vault/") {
-            this.lifecycle.reachable(&id)?;
-            let message = "credential proxy is not ready";
-            return Err(Refusal::new(412, code::API_NOT_SUPPORTED, message));
+        if let Some(place) = place {
+            return Box::pin(this.vault(peer, &id, place, request, trail)).await;
         }
         let (head, body) = request.into_parts();
         let body = body::read(&head.headers, body, self.body_wait, BODY_BYTES_MAX).await?;

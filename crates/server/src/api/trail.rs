@@ -13,6 +13,9 @@ use super::routes::{Found, Operation};
 use super::{Api, Peer};
 use crate::audit::{Audit, Line, Outcome};
 
+/// Most characters of the names of what was changed.
+const NAMES_MAX: usize = 1024;
+
 /// What an answer was about, where the path does not say.
 #[derive(Debug, Clone)]
 pub(super) enum About {
@@ -87,6 +90,13 @@ impl Trail {
         let rights = Operation::SetNetworkPolicy.rights();
         (self.operation, self.is_change) = (rights.name, rights.is_change);
         self.target = None;
+    }
+
+    /// Notes which credentials of a sandbox are to be changed, which is noted whatever opened the
+    /// port. Names alone, as far as they are known yet.
+    pub(super) fn leads_to_vault(&mut self, names: Option<String>) {
+        (self.operation, self.is_change) = ("sandbox.vault.change", true);
+        self.target = names.map(|names| names.chars().take(NAMES_MAX).collect());
     }
 
     /// Notes who asks.

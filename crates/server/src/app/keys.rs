@@ -6,9 +6,10 @@ use std::sync::Arc;
 use barchan_wire::secret::Secret;
 
 use super::site::{Site, SiteError};
-use super::{KEY_FILE, LINKS_FILE, StartError};
+use super::{KEY_FILE, LINKS_FILE, StartError, VAULT_FILE};
 use crate::api::{Links, OsepKey};
 use crate::config::Settings;
+use crate::vault::Seals;
 
 /// The key of the API. An empty one in the settings asks for none.
 pub(super) fn gate(settings: &Settings, site: &Site) -> Result<Option<Secret>, SiteError> {
@@ -42,5 +43,15 @@ pub(super) fn links(settings: &Settings, site: &Site) -> Result<Arc<Links>, Star
     links.map(Arc::new).map_err(|source| StartError::Links {
         path: site.path(LINKS_FILE),
         source,
+    })
+}
+
+/// What credentials of sandboxes are encrypted with. The key is made when there is something to
+/// encrypt.
+pub(super) fn seals(site: &Arc<Site>) -> Seals {
+    let site = Arc::clone(site);
+    Seals::new(move || {
+        let key = site.secret(VAULT_FILE);
+        key.map_err(|error| error.to_string())
     })
 }

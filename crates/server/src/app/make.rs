@@ -10,7 +10,7 @@ use barchan_wire::lifecycle::{Rate, resources};
 use crate::api::{AccessLog, Admission, Domain, Guard, Pool, Proxy, Rates, Readers, Waits};
 use crate::audit::Sizes;
 use crate::config::{self, Settings};
-use crate::egress::Terms;
+use crate::egress::{Range, Terms, roots};
 use crate::lifecycle::state::Spans;
 use crate::lifecycle::{Retention, Rules};
 use crate::observe::{Observe, Plan};
@@ -52,6 +52,7 @@ pub(super) fn terms(settings: &Settings) -> Option<Terms> {
             total_bytes: egress.total_bytes_max,
             bytes_per_second: egress.bytes_per_second_max,
         },
+        roots: roots(egress.extra_ca_file.as_deref()),
     })
 }
 
@@ -103,6 +104,10 @@ pub(super) fn admission(settings: &Settings) -> Admission {
         volume_default_bytes: resources::bytes(&settings.storage.volume_default_size)
             .unwrap_or_default(),
         volume_bytes_max: bytes(&settings.storage.volume_max_size),
+        vault_proxies: {
+            let proxies = settings.egress.vault_trusted_proxies.iter();
+            proxies.filter_map(|it| Range::parse(it)).collect()
+        },
         arch: if cfg!(target_arch = "aarch64") {
             "arm64"
         } else {

@@ -7,7 +7,7 @@ use barchan_wire::lifecycle::resources;
 
 use super::{SecretSetting, Settings};
 use crate::api::{AccessLog, Domain, OSEP_SHAPE, OsepKey, Readers};
-use crate::egress::{RESOLVERS_MAX, resolver};
+use crate::egress::{RESOLVERS_MAX, Range, certificates, resolver};
 use crate::observe::{BadEndpoint, Endpoint};
 
 /// Shortest key that is no invitation to guess, in bytes.
@@ -157,6 +157,10 @@ fn egress(settings: &Settings) -> impl Iterator<Item = Fault> {
     };
     let is_fine = |targets: &[String]| targets.len() <= TARGETS_MAX && targets.iter().all(is_plain);
     let why = "name at most 4096 targets: names, `*.name`, addresses or ranges";
+    let ca_file = egress.extra_ca_file.as_deref();
+    let has_certificates = ca_file.is_none_or(|path| certificates(path).is_some());
+    let mut proxies = egress.vault_trusted_proxies.iter();
+    let has_proxies = proxies.all(|it| Range::parse(it).is_some());
     [
         (!has_resolvers).then_some((
             "egress.resolvers",
@@ -164,6 +168,14 @@ fn egress(settings: &Settings) -> impl Iterator<Item = Fault> {
         )),
         (!is_fine(&egress.deny_always)).then_some(("egress.deny_always", why)),
         (!is_fine(&egress.allow_always)).then_some(("egress.allow_always", why)),
+        (!has_certificates).then_some((
+            "egress.extra_ca_file",
+            "the file is missing or holds no certificate: name one with certificates as PEM",
+        )),
+        (!has_proxies).then_some((
+            "egress.vault_trusted_proxies",
+            "name addresses or ranges by their beginnings: 192.0.2.7 or 10.0.0.0/8",
+        )),
     ]
     .into_iter()
     .flatten()

@@ -1,5 +1,7 @@
 //! Settings of what sandboxes may send out.
 
+use std::path::PathBuf;
+
 use confique::Config;
 use serde::Serialize;
 
@@ -35,4 +37,12 @@ pub struct Egress {
     pub bytes_per_second_max: Option<u64>,
     /// Most bytes that a sandbox sends and receives while it lives. Left out, there is no limit.
     pub total_bytes_max: Option<u64>,
+    /// A file of certificates as PEM by which servers are believed, besides those of this host,
+    /// where credentials are put into requests. Read at the start and at each reload.
+    pub extra_ca_file: Option<PathBuf>,
+    /// Proxies in front of this server that speak TLS to callers, as addresses or ranges: their
+    /// plain connections may carry credentials. Loopback and the Unix socket always may. Example:
+    /// `["192.0.2.7", "10.0.0.0/8"]`.
+    #[config(default = [])]
+    pub vault_trusted_proxies: Vec<String>,
 }

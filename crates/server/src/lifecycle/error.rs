@@ -14,6 +14,7 @@ use super::state::Refusal;
 use crate::access::QuotaError;
 use crate::approvals::ApprovalError;
 use crate::store::StoreError;
+use crate::vault::VaultError;
 
 /// What the runtime was asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,6 +157,9 @@ pub enum LifecycleError {
     /// What sandboxes may send out cannot be asked or told.
     #[error(transparent)]
     Guard(#[from] GuardError),
+    /// Something about the credentials of a sandbox.
+    #[error(transparent)]
+    Vault(#[from] VaultError),
     /// A word about something that somebody is asked does not count.
     #[error(transparent)]
     Approval(#[from] ApprovalError),

@@ -89,6 +89,7 @@ impl Lifecycle {
             shutdown,
             terms,
             approvals,
+            seals,
         } = parts;
         let registry = Registry::default();
         let deadlines = Deadlines::default();
@@ -107,7 +108,7 @@ impl Lifecycle {
             pools: Pools::default(),
             snapshots: Snapshots::default(),
             comparisons: Shares::new(usize::MAX, changes::COMPARISONS_EACH),
-            guarding: Guarding::new(terms),
+            guarding: Guarding::new(terms, seals),
             approvals,
         };
         let lifecycle = Self(Arc::new(shared), rules, Scope::default());
@@ -156,7 +157,7 @@ impl Lifecycle {
                 self.change(&entry, event).await?;
             }
         }
-        Ok(())
+        self.take_up_vaults(kept.vaults).await
     }
 
     /// What this host can enforce.

@@ -71,6 +71,12 @@ const STEPS: &[M<'static>] = &[
             record TEXT NOT NULL
         ) STRICT, WITHOUT ROWID;",
     ),
+    M::up(
+        "CREATE TABLE vaults (
+            id TEXT PRIMARY KEY,
+            vault BLOB NOT NULL
+        ) STRICT, WITHOUT ROWID;",
+    ),
 ];
 
 /// All steps from an empty database to this version.

@@ -9,6 +9,8 @@ pub(super) struct Row {
     pub(super) id: String,
     /// When it was asked for; of a grave, when it ended.
     pub(super) at_us: i64,
+    /// Whether nothing of it will ever run again.
+    pub(super) is_over: bool,
     /// The record as JSON; an error text when it could not be put into words.
     pub(super) record: Result<String, String>,
 }
@@ -18,6 +20,7 @@ impl Row {
         Self {
             id: record.id().to_string(),
             at_us: record.created_at().as_micros(),
+            is_over: record.end().is_some(),
             record: serde_json::to_string(record).map_err(|error| error.to_string()),
         }
     }

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use super::once::Results;
 use super::{
     Change, Job, Kept, Meter, StoreError, access, approvals, migrate, row, snapshots, trouble,
+    vaults,
 };
 use crate::lifecycle::KeptPool;
 use crate::lifecycle::state::Record;
@@ -89,6 +90,7 @@ pub(super) fn load(database: &mut Connection, boot: &str) -> Result<Kept, StoreE
     let pools = read_pools(database)?;
     let snapshots = snapshots::read_all(database)?;
     let approvals = approvals::read_all(database)?;
+    let vaults = vaults::read_all(database)?;
     Ok(Kept {
         records,
         graves,
@@ -96,6 +98,7 @@ pub(super) fn load(database: &mut Connection, boot: &str) -> Result<Kept, StoreE
         access: access::load(database)?,
         snapshots,
         approvals,
+        vaults,
         is_new: before.is_none(),
         host_restarted: before.is_some_and(|before| before != boot),
     })
@@ -223,9 +226,18 @@ fn change(
 ) -> Result<(), StoreError> {
     let failed = |error: rusqlite::Error| StoreError::Write(error.to_string());
     match change {
-        Change::Put(row) => put(transaction, row, "sandboxes", "created_us"),
-        Change::Remove(id) => take_out(transaction, id, "sandboxes"),
+        Change::Put(row) => {
+            if row.is_over {
+                take_out(transaction, &row.id, "vaults")?;
+            }
+            put(transaction, row, "sandboxes", "created_us")
+        }
+        Change::Remove(id) => {
+            take_out(transaction, id, "vaults")?;
+            take_out(transaction, id, "sandboxes")
+        }
         Change::Bury(row, evicted) => {
+            take_out(transaction, &row.id, "vaults")?;
             take_out(transaction, &row.id, "sandboxes")?;
             if let Some(evicted) = evicted {
                 take_out(transaction, evicted, "graves")?;
@@ -267,6 +279,10 @@ fn change(
         Change::RemoveApprovals(ids) => ids
             .iter()
             .try_for_each(|id| take_out(transaction, id, "approvals")),
+        Change::PutVault(vault) => vaults::put(transaction, vault),
+        Change::RemoveVaults(ids) => ids
+            .iter()
+            .try_for_each(|id| take_out(transaction, id, "vaults")),
         Change::Claim(claim, standing) => {
             let found = results.claim(transaction, claim).map_err(failed)?;
             // Nobody else fills it, so it is empty.

@@ -4,6 +4,7 @@
 mod peers;
 mod port;
 pub(crate) mod program;
+mod vault;
 
 use std::time::Duration;
 

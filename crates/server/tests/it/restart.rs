@@ -81,6 +81,7 @@ async fn what_disagrees_after_a_restart_is_settled() {
         periodic: Vec::new(),
         volumes: Vec::new(),
         gpus: None,
+        trust: None,
     };
     world.fake.create(stray).await.unwrap();
     world.start().await.unwrap();

@@ -1,10 +1,17 @@
 //! Pure. The credentials of a sandbox that never enter it, and where they go: the contract of
-//! OpenSandbox's credential vault. No route of this server takes them yet.
+//! OpenSandbox's credential vault, and what the server tells the egress program of it.
 //!
 //! What a caller sends has no unknown field: a misspelt condition would send a secret further than
 //! was meant.
 
+mod calls;
+
 use serde::{Deserialize, Serialize};
+
+pub use calls::{
+    AuthRow, BindingList, BindingRow, Changes, CredentialList, CredentialRow, NewVault, VaultPatch,
+    VaultState,
+};
 
 use crate::secret::Secret;
 
@@ -157,6 +164,26 @@ pub enum Part {
     Header,
     /// The body.
     Body,
+}
+
+/// Who signs the certificates that a sandbox is shown where its TLS is opened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Authority {
+    /// Its certificate, as PEM.
+    pub certificate: String,
+    /// Its key, PKCS#8 as PEM.
+    pub key: Secret,
+}
+
+/// The vault of a sandbox, as the server tells it to the egress program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Vault {
+    /// Who signs.
+    pub authority: Authority,
+    /// The credentials, with their values.
+    pub credentials: Vec<Credential>,
+    /// Where they go.
+    pub bindings: Vec<Binding>,
 }
 
 impl Auth {

@@ -171,5 +171,6 @@ pub(crate) fn plan(image: &str, entrypoint: &[&str], limits: Limits) -> Plan {
         periodic: Vec::new(),
         volumes: Vec::new(),
         gpus: None,
+        trust: None,
     }
 }

@@ -18,6 +18,7 @@ pub(super) fn admission() -> Admission {
             ..Limits::default()
         },
         strict: true,
+        vault_proxies: Vec::new(),
         arch: "amd64",
         has_host_paths: true,
         volume_default_bytes: 1 << 30,
@@ -131,7 +132,6 @@ fn bad_parameters_are_refused() {
             json!({"lifecycle": {"periodic": [hook(&"n".repeat(64))]}}),
             json!({"lifecycle": {"periodic": many_hooks}}),
             json!({"secureAccess": true}),
-            json!({"networkPolicy": {}, "credentialProxy": {"enabled": true}}),
             json!({"env": {"A=B": ""}}),
             json!({"env": {"": ""}}),
             json!({"env": {"A": "\u{0}"}}),

@@ -95,6 +95,8 @@ pub(super) fn inspected(record: &Record, is_gone: bool, usage: Usage) -> String 
     page.line("Usage", &used(usage));
     let policy = record.policy().map(Policy::in_words);
     page.some("Policy", &plain(&policy.unwrap_or_default()));
+    let may = "it may have credentials";
+    page.some("Vault", if origin.credential_proxy { may } else { "" });
     let idle = origin.idle_timeout_s.map(|seconds| format!("{seconds} s"));
     page.some("Idle limit", &idle.unwrap_or_default());
     page.pairs("Metadata", record.metadata());

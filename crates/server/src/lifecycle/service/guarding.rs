@@ -4,6 +4,7 @@
 mod asks;
 mod keeper;
 mod peers;
+mod vaults;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -15,6 +16,7 @@ use tokio::sync::Notify;
 
 pub(crate) use peers::Call;
 use peers::Calls;
+use vaults::Vaults;
 
 use super::Lifecycle;
 use crate::egress::{Program, ProgramError, Question, Said, Tally, Terms};
@@ -22,6 +24,7 @@ use crate::lifecycle::LifecycleError;
 use crate::lifecycle::guard::GuardError;
 use crate::lifecycle::registry::Entry;
 use crate::lifecycle::state::{Event, Policy, Record, State};
+use crate::vault::Seals;
 
 /// What is known of the program.
 #[derive(Debug)]
@@ -32,6 +35,7 @@ pub(super) struct Guarding {
     untold: Notify,
     known: Mutex<Known>,
     calls: Calls,
+    vaults: Vaults,
 }
 
 #[derive(Debug, Default)]
@@ -44,13 +48,14 @@ struct Known {
 }
 
 impl Guarding {
-    pub(super) fn new(terms: Option<Terms>) -> Self {
+    pub(super) fn new(terms: Option<Terms>, seals: Seals) -> Self {
         Self {
             is_on: terms.is_some(),
             terms: RwLock::new(Arc::new(terms.unwrap_or_default())),
             untold: Notify::new(),
             known: Mutex::default(),
             calls: Calls::default(),
+            vaults: Vaults::new(seals),
         }
     }
 
@@ -73,6 +78,7 @@ impl Guarding {
             policy: record.policy().map(Policy::to_wire),
             version: record.policy_version(),
             limits: self.terms().limits,
+            vault: self.vaults.told(record.id()),
             peers,
         }
     }
@@ -221,10 +227,12 @@ impl Lifecycle {
         if is_over(&record) {
             return Ok(());
         }
-        let guarding = &self.0.guarding;
-        let guarded = guarding.guarded(&record, self.peers_of(&record));
-        program.guard(record.id(), &guarded).await?;
-        guarding.known().sandboxes.insert(record.id().clone());
+        self.tell_guarded(&record, program).await?;
+        self.0
+            .guarding
+            .known()
+            .sandboxes
+            .insert(record.id().clone());
         // It may have ended meanwhile.
         self.guard_changed(&entry.record());
         Ok(())
@@ -235,6 +243,7 @@ impl Lifecycle {
         let id = record.id();
         if is_over(record) {
             self.end_asks(record);
+            self.0.guarding.vaults.forget(id);
         }
         if !is_over(record) || !self.0.guarding.known().forget(id) {
             return;

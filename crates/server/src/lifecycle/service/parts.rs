@@ -14,6 +14,7 @@ use crate::egress::Terms;
 use crate::lifecycle::state::{Origin, Policy};
 use crate::observe::Observe;
 use crate::store::{Kept, Store};
+use crate::vault::Seals;
 
 /// A sandbox to be made: nothing left to look up but its id.
 #[derive(Debug, Clone)]
@@ -61,6 +62,8 @@ pub struct Parts {
     pub terms: Option<Terms>,
     /// What somebody is asked.
     pub approvals: Approvals,
+    /// How credentials of sandboxes lie at rest.
+    pub seals: Seals,
 }
 
 impl std::fmt::Debug for Parts {

@@ -91,7 +91,7 @@ impl Lifecycle {
             let snapshot = self.snapshot(id)?;
             policy = policy.or_else(|| snapshot.policy.clone());
         }
-        let plan = Plan {
+        let mut plan = Plan {
             id: id.clone(),
             image,
             snapshot,
@@ -103,6 +103,7 @@ impl Lifecycle {
             periodic,
             volumes: origin.volumes.iter().map(Volume::plan).collect(),
             gpus,
+            trust: None,
         };
         let tenant = self.2.tenant();
         origin.tenant = tenant.map(Tenant::owner);
@@ -112,6 +113,8 @@ impl Lifecycle {
         let entry = self.0.snapshots.standing(record.origin(), || {
             self.0.registry.insert(record.clone(), max, tenant, clock)
         })?;
+        let trust = self.begin_vault(&entry.record());
+        plan.trust = trust.inspect_err(|_| self.0.registry.remove(&plan.id))?;
         Ok((entry, plan))
     }
 
@@ -130,15 +133,11 @@ impl Lifecycle {
         }
         self.0.deadlines.set(id, None, record.deadline());
         let part = self.0.observe.part(Part::Record, &create.span);
-        let slot = self.0.store.slot().await;
-        let kept = match slot {
-            Ok(slot) => slot.put(&record).kept().await,
-            Err(error) => Err(error),
-        };
+        let kept = self.keep_new(&record).await;
         drop(part);
         if let Err(error) = kept {
             self.forget(entry).await;
-            return Err(error.into());
+            return Err(error);
         }
         let part = self.0.observe.part(Part::Runtime, &create.span);
         let making = self.ask(Verb::Create, id, self.0.runtime.create(plan));
@@ -157,6 +156,13 @@ impl Lifecycle {
             self.forget(entry).await;
         }
         result
+    }
+
+    /// Keeps what there is of a sandbox before it is made.
+    async fn keep_new(&self, record: &Record) -> Result<(), LifecycleError> {
+        self.keep_vault(record.id()).await?;
+        let slot = self.0.store.slot().await?;
+        Ok(slot.put(record).kept().await?)
     }
 
     async fn started(

@@ -43,6 +43,9 @@ pub struct Origin {
     /// when the sandboxes are gone.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub shares: BTreeMap<SandboxId, u64>,
+    /// Whether it may have credentials that never enter it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub credential_proxy: bool,
     /// What it may use.
     #[serde(default)]
     pub granted: Granted,

@@ -57,6 +57,8 @@ pub(crate) struct Known {
     pub(crate) is_terse: bool,
     /// How often events were asked for.
     pub(crate) listeners: usize,
+    /// Bindings to this host are refused.
+    pub(crate) refuses_host: Option<String>,
     /// A sandbox that is refused.
     pub(crate) refuses: Option<String>,
     /// How long after the beginning its connections are opened, in seconds.
@@ -284,7 +286,12 @@ impl Known {
                 text(400, "its policy is none any more")
             }
             [id] if method == Method::PUT => {
-                let guarded = serde_json::from_slice(body).unwrap();
+                let guarded: Guarded = serde_json::from_slice(body).unwrap();
+                let bindings = guarded.vault.iter().flat_map(|it| &it.bindings);
+                let mut hosts = bindings.flat_map(|it| &it.requests.hosts);
+                if hosts.any(|host| self.refuses_host.as_ref() == Some(host)) {
+                    return text(400, "a binding names a host that is not allowed");
+                }
                 self.sandboxes.insert((*id).to_owned(), guarded);
                 text(204, "")
             }
