@@ -12,6 +12,7 @@ mod tenancy;
 
 use std::fmt;
 use std::io;
+use std::mem::take;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -157,12 +158,11 @@ impl App {
         if kept.is_new {
             first::check_shelf(&*runtime, &dir, database).await?;
         }
-        let pools = std::mem::take(&mut kept.pools);
-        let access = (std::mem::take(&mut kept.access), &store);
+        let pools = take(&mut kept.pools);
         let (tasks, shutdown) = (Tasks::new(), Shutdown::new());
         let hands = (&clock, &tasks, &shutdown);
-        let tenancy = tenancy::open(settings, &site, access, hands)?;
-        let asked = std::mem::take(&mut kept.approvals);
+        let tenancy = tenancy::open(settings, &site, (take(&mut kept.access), &store), hands)?;
+        let asked = take(&mut kept.approvals);
         let approvals = Approvals::open(asked, Arc::clone(&store), hands);
         let parts = Parts {
             runtime,

@@ -104,6 +104,7 @@ impl World {
             periodic: Vec::new(),
             volumes: Vec::new(),
             gpus: None,
+            trust: None,
         }
     }
 
