@@ -74,3 +74,55 @@ pub struct Trust {
     /// PEM of what a sandbox without a store of its own believes.
     pub roots: String,
 }
+
+impl Boot {
+    /// What the daemon of a sandbox that is made of this one's is told: the same in all but its
+    /// name, its entrypoint, what its environment says over this one's, and whom it believes.
+    #[must_use]
+    pub fn passed_on(&self, own: Self) -> Self {
+        let mut env = self.env.clone();
+        env.extend(own.env);
+        Self {
+            id: own.id,
+            entrypoint: own.entrypoint,
+            env,
+            trust: own.trust,
+            ..self.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_believes_the_authority_of_another_sandbox() {
+        let boot = |id: &str, authority: Option<&str>| Boot {
+            id: id.to_owned(),
+            env: BTreeMap::from([(id.to_owned(), String::new())]),
+            cwd: format!("/{id}"),
+            trust: authority.map(|authority| Trust {
+                authority: authority.to_owned(),
+                roots: String::new(),
+            }),
+            ..Boot::default()
+        };
+        for (source, own) in [(Some("a"), Some("b")), (Some("a"), None), (None, Some("b"))] {
+            let made = boot("one", source).passed_on(boot("other", own));
+            assert_eq!(made.trust, boot("other", own).trust);
+            assert_eq!((made.id.as_str(), made.cwd.as_str()), ("other", "/one"));
+            assert_eq!(made.env.len(), 2);
+        }
+    }
+
+    #[test]
+    fn a_boot_without_trust_says_nothing_of_it() {
+        let text = serde_json::to_string(&Boot::default()).unwrap();
+        assert!(!text.contains("trust"), "{text}");
+        assert_eq!(
+            serde_json::from_str::<Boot>(&text).unwrap(),
+            Boot::default()
+        );
+    }
+}

@@ -174,12 +174,8 @@ impl Launcher {
         let stack = source.files.stack(from.layer);
         let stack = stack.ok_or_else(|| no_layer(&from.sandbox, from.layer))?;
         let of = &source.spec;
-        let mut boot = of.boot.clone();
-        boot.id.clone_from(&spec.boot.id);
-        boot.entrypoint.clone_from(&spec.boot.entrypoint);
-        boot.env.extend(spec.boot.env);
         let resolved = Spec {
-            boot,
+            boot: of.boot.passed_on(spec.boot),
             layers: of.layers.clone(),
             binds: of.binds.clone(),
             gpus: of.gpus,

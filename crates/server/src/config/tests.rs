@@ -68,6 +68,14 @@ fn bad_settings_are_named() {
             "server.public_host",
         ),
         ("[log]\nlevel = \"lo=ud=est\"\n", "log.level"),
+        (
+            "[egress]\nextra_ca_file = \"/nowhere/ca.pem\"\n",
+            "egress.extra_ca_file",
+        ),
+        (
+            "[egress]\nvault_trusted_proxies = [\"192.0.2.7/8\"]\n",
+            "egress.vault_trusted_proxies",
+        ),
     ] {
         let error = Settings::parse(text).unwrap_err().to_string();
         assert!(error.contains(named), "{text}: {error}");

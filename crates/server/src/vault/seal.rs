@@ -66,7 +66,12 @@ impl Seals {
         if let Some(key) = self.key.get() {
             return Ok(key);
         }
-        let text = (self.fetch)().map_err(VaultError::Sealing)?;
+        let text = (self.fetch)().map_err(|why| {
+            // It names files of this host, which are none of a caller's.
+            tracing::error!(why, "the key of vaults cannot be had");
+            let words = "its key cannot be had; the server's log says why";
+            VaultError::Sealing(words.to_owned())
+        })?;
         let bytes = hex::decode(text.reveal()).unwrap_or_default();
         let key = RandomizedNonceKey::new(&AES_256_GCM, &bytes).map_err(|_| {
             let words = "its key is not 64 hexadecimal digits; put the right one back";
@@ -146,6 +151,9 @@ mod tests {
         }
         let broken = Seals::new(|| Err("no such folder".to_owned()));
         let error = broken.seal(&id('f'), &book()).unwrap_err().to_string();
-        assert!(error.contains("no such folder"), "{error}");
+        assert!(
+            error.contains("log") && !error.contains("folder"),
+            "{error}"
+        );
     }
 }

@@ -431,3 +431,48 @@ async fn who_changed_which_names_is_noted() {
         ]
     );
 }
+
+#[tokio::test]
+async fn servers_are_believed_by_a_file_too_which_is_read_again() {
+    let (world, program) = guarded("").await;
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("ca.pem");
+    let own = rcgen::generate_simple_self_signed(vec!["a.example".to_owned()]).unwrap();
+    std::fs::write(&path, own.cert.pem()).unwrap();
+    let has_own = || {
+        let roots = program.known().settings.as_ref().unwrap().roots.clone();
+        let first = own.cert.pem().replace('\r', "");
+        roots.contains(first.lines().nth(1).unwrap())
+    };
+    assert!(!has_own());
+    world.write(&format!("[egress]\nextra_ca_file = {path:?}\n"));
+    assert_eq!(world.call("POST", "/x/reload").send().await.status, 200);
+    until("it to be told", async || has_own()).await;
+    std::fs::remove_file(&path).unwrap();
+    let refused = world.call("POST", "/x/reload").send().await;
+    assert_eq!(refused.status, 409, "{refused:?}");
+    assert!(has_own());
+}
+
+#[tokio::test]
+async fn without_its_key_no_sandbox_with_a_vault_comes_about() {
+    let (world, _program) = guarded("").await;
+    let key = world.state_dir().join("server/vault_key");
+    std::fs::write(&key, "not a key\n").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(&key, mode).unwrap();
+    let changes = json!({
+        "networkPolicy": policy(&["a.example"]),
+        "credentialProxy": {"enabled": true},
+    });
+    let refused = world.create(&changes).await;
+    assert_eq!(refused.code(), "500 SANDBOX::INTERNAL_ERROR");
+    let dir = world.state_dir();
+    assert!(
+        !refused.text().contains(dir.to_str().unwrap()),
+        "{refused:?}"
+    );
+    assert!(world.fake.plans().is_empty());
+    assert_eq!(sql(&world, "SELECT count(*) FROM sandboxes"), 0);
+    world.sandbox().await;
+}
