@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{at_port, await_listener, guarded, policy};
 use crate::outbound::program::Program;
-use crate::world::{Answer, Set, World, until};
+use crate::world::{Answer, Set, World, together, until};
 
 const VAULT: &str = "/credential-vault";
 const VALUE: &str = "hunter2-hunter2";
@@ -475,4 +475,22 @@ async fn without_its_key_no_sandbox_with_a_vault_comes_about() {
     assert!(world.fake.plans().is_empty());
     assert_eq!(sql(&world, "SELECT count(*) FROM sandboxes"), 0);
     world.sandbox().await;
+}
+
+#[tokio::test]
+async fn of_two_who_saw_the_same_one_changes_it() {
+    let (world, program) = guarded("").await;
+    let id = sandbox(&world).await;
+    ask(&world, &id, "POST", "", &new()).await;
+    let mut calls = Vec::new();
+    for name in ["a", "b", "c", "d"] {
+        let patch = json!({"expectedRevision": 1, "credentials": {"add": [credential(name)]}});
+        calls.push(at_port(&world, &id, "PATCH", VAULT).await.json(&patch));
+    }
+    let answers = together(calls).await;
+    let mut statuses: Vec<u16> = answers.iter().map(|it| it.status).collect();
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 409, 409, 409]);
+    let vault = program.guarded(&id).unwrap().vault.unwrap();
+    assert_eq!(vault.credentials.len(), 3);
 }
