@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -23,7 +24,7 @@ from opensandbox.models.sandboxes import (
 from opensandbox.sync import SandboxSync
 
 from conformance.osb_client import Osb
-from conformance.world import Lifecycle
+from conformance.world import Lifecycle, until
 
 pytestmark = [
     pytest.mark.integration,
@@ -201,3 +202,25 @@ def test_a_sandbox_that_did_not_ask_has_none(lifecycle: Lifecycle) -> None:
         assert at_port(lifecycle, plain, "POST", "", json={}) == 412
     finally:
         lifecycle.delete(plain)
+
+
+def test_a_fork_begins_empty_and_a_restart_forgets_nothing(lifecycle: Lifecycle) -> None:
+    source = lifecycle.create(networkPolicy=POLICY, credentialProxy={"enabled": True})
+    made = [source]
+    try:
+        body = {"credentials": [credential("key")], "bindings": []}
+        assert at_port(lifecycle, source, "POST", "", json=body) == 201
+        path = f"/x/layers/{source}/fork"
+        forked = lifecycle.client.post(path, headers=lifecycle.key)
+        assert forked.status_code == 201, forked.text
+        fork = str(forked.json()["items"][0]["id"])
+        made.append(fork)
+        assert at_port(lifecycle, fork, "GET", "") == 404
+        assert at_port(lifecycle, fork, "POST", "", json={}) == 201
+        lifecycle.server.end(signal.SIGKILL)
+        lifecycle.server.start()
+        for sandbox in made:
+            until("it is told again", lambda it=sandbox: at_port(lifecycle, it, "GET", "") == 200)
+    finally:
+        for sandbox in made:
+            lifecycle.delete(sandbox)
