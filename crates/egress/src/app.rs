@@ -16,6 +16,7 @@ use tokio::time::sleep;
 use crate::asks::Asks;
 use crate::calls::Calls;
 use crate::events::Events;
+use crate::intercept::Upstream;
 use crate::limits::{ASK_DEFAULT, COPY_BYTES, SANDBOXES_MAX, SHARE_PAUSE};
 use crate::line::Line;
 use crate::meter::Bucket;
@@ -49,6 +50,8 @@ pub(crate) struct Operator {
     pub(crate) overlay: Overlay,
     /// Who is asked about names.
     pub(crate) resolvers: Rc<[SocketAddr]>,
+    /// How servers are believed where requests get credentials.
+    pub(crate) upstream: Rc<Upstream>,
     /// How long somebody who is asked may take.
     pub(crate) ask: Duration,
 }
@@ -61,6 +64,7 @@ impl App {
             operator: RefCell::new(Operator {
                 overlay: Overlay::default(),
                 resolvers: Rc::default(),
+                upstream: Rc::default(),
                 ask: ASK_DEFAULT,
             }),
             pipes: Pipes::default(),

@@ -7,21 +7,20 @@
 use std::cell::{OnceCell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::time::Duration;
 
-use barchan_egress::hello::First;
 use barchan_egress::name::Name;
 use barchan_egress::policy::Action;
 use barchan_egress::verdict::Said;
-use barchan_wire::egress::{Ask, Protocol, Verdict, What};
+use barchan_wire::egress::vault::Scheme;
+use barchan_wire::egress::{Protocol, Verdict, What};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
-use tokio::time::timeout;
 
 use crate::app::App;
 use crate::beginning::{self, Beginning};
-use crate::framing::{self, Shape, Switch};
-use crate::limits::{BEGINNING, BEGINNING_OF_ANYTHING, PATIENCE};
+use crate::framing::{Shape, Switch};
+use crate::intercept::{self, Ends, Handed};
+use crate::limits::PATIENCE;
 use crate::line::{Facts, Line};
 use crate::meter::Way;
 use crate::relay::{End, Flow, Half};
@@ -29,6 +28,8 @@ use crate::requests::{self, Switched};
 use crate::ruling::Ruling;
 use crate::sandbox::Sandbox;
 use crate::{dial, dns, peer, refusal};
+
+mod admit;
 
 /// The port of the DNS.
 const DNS: u16 = 53;
@@ -55,6 +56,8 @@ pub(crate) enum Mode {
     Opaque,
     /// As requests of HTTP, of which this is one.
     Requests(Shape),
+    /// As requests to a host that may get credentials.
+    Intercepted(Scheme, Name),
 }
 
 /// A connection that has a way to the outside.
@@ -93,7 +96,13 @@ pub(crate) async fn serve(app: Rc<App>, sandbox: Rc<Sandbox>, client: TcpStream)
     app.happened(&sandbox, What::Closed, &line, None);
 }
 
-async fn live(app: &App, sandbox: &Sandbox, line: &Line, to: SocketAddr, mut client: TcpStream) {
+async fn live(
+    app: &Rc<App>,
+    sandbox: &Rc<Sandbox>,
+    line: &Rc<Line>,
+    to: SocketAddr,
+    mut client: TcpStream,
+) {
     let _ = client.set_nodelay(true);
     let (server, farewell) = (OnceCell::new(), OnceCell::new());
     let call = Call {
@@ -119,7 +128,15 @@ async fn live(app: &App, sandbox: &Sandbox, line: &Line, to: SocketAddr, mut cli
     if !line.is_told() {
         app.happened(sandbox, What::Verdict, line, None);
     }
-    let Err(why) = ended else { return };
+    let why = match (ended, server.get()) {
+        (Ok(Some(handed)), Some(_)) => {
+            let ends = Ends::new(client, server.into_inner());
+            let of = (Rc::clone(app), Rc::clone(sandbox), Rc::clone(line));
+            return Box::pin(intercept::serve(of, ends, handed)).await;
+        }
+        (Ok(_), _) => return,
+        (Err(why), _) => why,
+    };
     if let Some(server) = server.get() {
         dial::reset_on_close(server);
     }
@@ -158,7 +175,7 @@ impl<'a> Call<'a> {
 
     /// Its life, in two parts of which only one is in memory at a time: there are many connections
     /// that wait for long.
-    async fn run(&self) -> Result<(), End> {
+    async fn run(&self) -> Result<Option<Handed>, End> {
         let opened = Box::pin(self.open()).await?;
         Box::pin(self.carry(opened)).await
     }
@@ -217,8 +234,8 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// Carries bytes both ways until both have ended.
-    async fn carry(&self, opened: Opened<'_>) -> Result<(), End> {
+    /// Carries bytes both ways until both have ended, or has somebody else do it.
+    async fn carry(&self, opened: Opened<'_>) -> Result<Option<Handed>, End> {
         let Opened {
             server,
             first,
@@ -227,13 +244,26 @@ impl<'a> Call<'a> {
         } = opened;
         let ends = (self.client, server);
         match mode {
-            Mode::Requests(shape) => Box::pin(self.carry_requests(ends, first, shape, down)).await,
+            Mode::Requests(shape) => {
+                Box::pin(self.carry_requests(ends, first, shape, down)).await?;
+            }
+            // A server that speaks first speaks neither TLS nor HTTP.
+            Mode::Intercepted(..) if down == Half::Ended || self.line.has_moved() => {
+                return Err(End::Cut("tls_failed"));
+            }
+            Mode::Intercepted(scheme, host) => {
+                return Ok(Some(Handed {
+                    scheme,
+                    host,
+                    first: first.bytes,
+                }));
+            }
             Mode::Opaque => {
                 let up = requests::opaque(self, ends, first.bytes, first.has_ended);
                 tokio::try_join!(up, self.carry_down(ends, down))?;
-                Ok(())
             }
         }
+        Ok(None)
     }
 
     async fn carry_requests(
@@ -273,125 +303,6 @@ impl<'a> Call<'a> {
                 self.line.settle(Verdict::Allow, code);
                 Err(End::Reset)
             }
-        }
-    }
-
-    /// What the rules say, by all names that its address stood for since it began.
-    fn judge(&self, said: Said) -> (Ruling, Facts) {
-        let mut facts = Facts {
-            said,
-            pins: self.pins.clone(),
-        };
-        let to = (self.to.ip(), self.to.port());
-        let mut ruling = self.sandbox.judge(to, &mut facts, self.app.now_ms());
-        // A range says nothing of a host that happens to be in it, but one of loopback does.
-        let is_meant = ruling.is_of_address || self.to.ip().is_loopback();
-        if self.is_own && ruling.action != Action::Deny && !is_meant {
-            ruling = Ruling::refusal("address_own");
-        }
-        (ruling, facts)
-    }
-
-    /// How long the rest of a beginning is awaited: no longer than others notice, where it may be
-    /// anything at all.
-    pub(crate) fn patience(&self) -> Duration {
-        match self.judge(Said::Hidden).0.action {
-            Action::Allow => BEGINNING_OF_ANYTHING,
-            Action::Ask | Action::Deny => BEGINNING,
-        }
-    }
-
-    /// Decides on a beginning, and returns if it may go out.
-    pub(crate) async fn admit(&self, first: &Beginning) -> Result<Mode, End> {
-        let said = match &first.first {
-            Err(why) => {
-                let is_http = !why.code().starts_with("tls");
-                let ruling = Ruling::refusal(why.code());
-                note(self.app, self.sandbox, self.line, None, &ruling, None);
-                return Err(self.refuse(is_http, None, ruling));
-            }
-            Ok(first) => Said::from(first.clone()),
-        };
-        let shape = match &first.first {
-            Ok(First::Http { .. }) => Some(framing::shape(&first.bytes)),
-            _ => None,
-        };
-        let name = said.host().map(ToString::to_string);
-        let (mut ruling, mut facts) = self.judge(said);
-        let mut mode = Mode::Opaque;
-        match shape {
-            _ if ruling.action == Action::Deny => {}
-            None => {}
-            Some(Err(_)) => ruling = Ruling::refusal("http_malformed"),
-            // Later requests could not be seen, and might be for anybody.
-            Some(Ok(shape)) if shape.switch == Switch::Http2 => {
-                let (hidden, hidden_facts) = self.judge(Said::Hidden);
-                if hidden.action != Action::Allow {
-                    ruling = Ruling::refusal("name_hidden");
-                } else if ruling.action == Action::Allow {
-                    facts = hidden_facts;
-                }
-            }
-            Some(Ok(shape)) => mode = Mode::Requests(shape),
-        }
-        let said = facts.said.clone();
-        if ruling.action == Action::Ask && self.allowed.borrow().as_ref() == Some(&said) {
-            // One word is enough for all requests of a connection to one host.
-            ruling.action = Action::Allow;
-            ruling.reason = "ask_allowed";
-        }
-        note(
-            self.app,
-            self.sandbox,
-            self.line,
-            name,
-            &ruling,
-            Some(facts),
-        );
-        match ruling.action {
-            Action::Allow => Ok(mode),
-            Action::Ask => {
-                self.ask().await?;
-                *self.allowed.borrow_mut() = Some(said);
-                Ok(mode)
-            }
-            Action::Deny => Err(self.refuse(matches!(said, Said::Http { .. }), Some(said), ruling)),
-        }
-    }
-
-    /// How a refusal is told: in words where the client speaks HTTP and nothing was answered yet.
-    fn refuse(&self, is_http: bool, said: Option<Said>, ruling: Ruling) -> End {
-        if !is_http || self.line.has_moved() {
-            return End::Refused;
-        }
-        let _ = self.farewell.set((said, ruling));
-        End::Answered
-    }
-
-    /// Waits for somebody's word.
-    async fn ask(&self) -> Result<(), End> {
-        let Some(mut waiting) = self.app.asks.wait() else {
-            return Err(End::Cut("ask_too_many"));
-        };
-        let patience = self.app.operator.borrow().ask;
-        let until = self.app.now().plus_seconds(patience.as_secs());
-        let ask = Ask {
-            id: waiting.id.clone(),
-            until: until.unwrap_or_else(|| self.app.now()),
-        };
-        self.app
-            .happened(self.sandbox, What::Asked, self.line, Some(ask));
-        let (verdict, reason) = match timeout(patience, waiting.word()).await {
-            Ok(true) => (Verdict::Allow, "ask_allowed"),
-            Ok(false) => (Verdict::Deny, "ask_denied"),
-            Err(_) => (Verdict::Deny, "ask_unanswered"),
-        };
-        self.line.settle(verdict, reason);
-        self.app
-            .happened(self.sandbox, What::Verdict, self.line, None);
-        match verdict {
-            Verdict::Allow => Ok(()),
-            Verdict::Ask | Verdict::Deny => Err(End::Refused),
         }
     }
 }

@@ -5,7 +5,9 @@
 //! which addresses. Of a connection the first bytes tell what it says about its other end
 //! ([`hello`]); with the pins and the table that makes a [`Verdict`](verdict::Verdict).
 //!
-//! Never: sockets, a clock, a secret. Whoever uses this brings bytes and the time: that is the
+//! [`Vault`](vault::Vault) is the credentials that its requests get on their way.
+//!
+//! Never: sockets, a clock, a secret in words. Whoever uses this brings bytes and the time: that is the
 //! program of this crate, whose table of contents is `main.rs`.
 
 #![forbid(unsafe_code)]
@@ -25,4 +27,5 @@ pub mod rules;
 mod spans;
 pub mod table;
 pub mod target;
+pub mod vault;
 pub mod verdict;

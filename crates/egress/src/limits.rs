@@ -70,6 +70,42 @@ pub(crate) const COPY_BYTES: usize = 64 * 1024;
 /// Most bytes of a head of HTTP, with or without the body's first ones.
 pub(crate) const HEAD_BYTES_MAX: usize = 16 * 1024;
 
+/// Connections of one sandbox that are looked into at one time: each takes some memory.
+pub(crate) const INTERCEPTED_MAX: usize = 256;
+
+/// Most requests of one such connection at one time.
+pub(crate) const STREAMS_MAX: u32 = 100;
+
+/// Bytes that one of them may have under way before they are taken.
+pub(crate) const STREAM_BYTES: u32 = 128 * 1024;
+
+/// Bytes that all of a connection may.
+pub(crate) const STREAMS_BYTES: u32 = 256 * 1024;
+
+/// Most bytes of the head of a request that is looked into, or of its answer.
+pub(crate) const INNER_HEAD_BYTES_MAX: u32 = 64 * 1024;
+
+/// How long such a connection is kept without a request.
+pub(crate) const INNER_IDLE: Duration = Duration::from_secs(120);
+
+/// How long both sides of TLS may take until they understand each other.
+pub(crate) const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// Longest body that is held to be changed.
+pub(crate) const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// How long it may take to come.
+pub(crate) const BODY_WAIT: Duration = Duration::from_secs(120);
+
+/// Most bodies of one sandbox that are held at one time.
+pub(crate) const BODIES_MAX: usize = 4;
+
+/// Most hosts of a sandbox whose certificates are kept for the next connection.
+pub(crate) const LEAVES_MAX: usize = 256;
+
+/// How long one of them is used, in milliseconds.
+pub(crate) const LEAF_MS: u64 = 24 * 60 * 60 * 1000;
+
 /// Questions of one sandbox that are being answered at one time.
 pub(crate) const QUESTIONS_MAX: usize = 64;
 

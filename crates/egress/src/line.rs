@@ -24,6 +24,7 @@ pub(crate) struct Line {
     told: RefCell<Told>,
     sent_bytes: Cell<u64>,
     received_bytes: Cell<u64>,
+    credentials: Cell<u64>,
     cut: Notify,
     why_cut: Cell<Option<&'static str>>,
 }
@@ -67,6 +68,7 @@ impl Line {
             }),
             sent_bytes: Cell::new(0),
             received_bytes: Cell::new(0),
+            credentials: Cell::new(0),
             cut: Notify::new(),
             why_cut: Cell::new(None),
         }
@@ -157,6 +159,11 @@ impl Line {
         count.set(count.get().saturating_add(bytes));
     }
 
+    /// Counts a request that got credentials.
+    pub(crate) fn got_credentials(&self) {
+        self.credentials.set(self.credentials.get() + 1);
+    }
+
     /// What is told of it.
     pub(crate) fn tell(&self, closed_at: Option<Time>) -> Connection {
         let told = self.told.borrow();
@@ -173,6 +180,7 @@ impl Line {
             closed_at,
             sent_bytes: self.sent_bytes.get(),
             received_bytes: self.received_bytes.get(),
+            credentials: self.credentials.get(),
         }
     }
 }

@@ -18,6 +18,7 @@ mod door;
 mod events;
 mod framing;
 mod handover;
+mod intercept;
 mod ledger;
 mod limits;
 mod line;

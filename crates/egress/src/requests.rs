@@ -77,6 +77,8 @@ pub(crate) async fn carry(
                 return opaque(call, (client, server), next.bytes, next.has_ended).await;
             }
             Mode::Requests(next_shape) if next_shape.switch == Switch::No => shape = next_shape,
+            // What was carried until here is not known well enough to be gone on with.
+            Mode::Intercepted(..) => return Err(End::Cut("http_host_late")),
             // The answers before it are not looked at, so the one to it could not be found.
             Mode::Requests(_) => return Err(End::Cut("http_upgrade_late")),
         }

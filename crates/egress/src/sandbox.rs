@@ -15,8 +15,9 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
 
 use crate::door::Doors;
+use crate::intercept::Vault;
 use crate::ledger::Ledger;
-use crate::limits::{GUARD_WAIT, QUESTIONS_MAX};
+use crate::limits::{BODIES_MAX, GUARD_WAIT, QUESTIONS_MAX};
 use crate::line::Facts;
 use crate::meter::{Bucket, Meter};
 use crate::ruling::Ruling;
@@ -32,6 +33,12 @@ pub(crate) struct Sandbox {
     pub(crate) pins: RefCell<Pins>,
     /// Whom it reaches by name.
     pub(crate) peers: RefCell<Peers>,
+    /// What its requests get on their way.
+    vault: RefCell<Option<Rc<Vault>>>,
+    /// Its connections that are looked into at the moment.
+    pub(crate) intercepted: Rc<Cell<usize>>,
+    /// Bodies of requests that are held at the moment, to be changed.
+    pub(crate) bodies: Semaphore,
     /// Its connections.
     pub(crate) ledger: Ledger,
     /// What it may use.
@@ -60,9 +67,20 @@ pub(crate) struct Guard {
     table: Rc<Table>,
 }
 
-/// A place among a sandbox's connections, free again when dropped.
+/// A place among things of a sandbox, free again when dropped.
 #[derive(Debug)]
 pub(crate) struct Place(Rc<Cell<usize>>);
+
+impl Place {
+    /// One of so many.
+    pub(crate) fn take(taken: &Rc<Cell<usize>>, most: usize) -> Option<Self> {
+        if taken.get() >= most {
+            return None;
+        }
+        taken.set(taken.get() + 1);
+        Some(Self(Rc::clone(taken)))
+    }
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
@@ -79,6 +97,9 @@ impl Sandbox {
             guarded: Notify::new(),
             pins: RefCell::new(Pins::new()),
             peers: RefCell::default(),
+            vault: RefCell::default(),
+            intercepted: Rc::default(),
+            bodies: Semaphore::new(BODIES_MAX),
             ledger: Ledger::default(),
             meter: Meter::default(),
             doors: RefCell::new(None),
@@ -113,12 +134,23 @@ impl Sandbox {
     /// Takes its rules away: nothing of it goes out any more.
     pub(crate) fn unguard(&self) {
         self.guard.borrow_mut().take();
+        self.vault.borrow_mut().take();
         self.cut_all("not_guarded");
     }
 
     /// Looks at its rules, if it has any.
     pub(crate) fn with_guard<R>(&self, look: impl FnOnce(&Guard) -> R) -> Option<R> {
         self.guard.borrow().as_ref().map(look)
+    }
+
+    /// What its requests get, if they may get anything.
+    pub(crate) fn vault(&self) -> Option<Rc<Vault>> {
+        self.vault.borrow().clone()
+    }
+
+    /// Sets what its requests get from now on, also those of connections that are open.
+    pub(crate) fn set_vault(&self, vault: Option<Vault>) {
+        *self.vault.borrow_mut() = vault.map(Rc::new);
     }
 
     /// Whether it has rules.
@@ -147,12 +179,7 @@ impl Sandbox {
 
     /// A place for one more connection.
     pub(crate) fn enter(&self) -> Option<Place> {
-        let taken = self.places.get();
-        if taken >= self.meter.connections_max() {
-            return None;
-        }
-        self.places.set(taken + 1);
-        Some(Place(Rc::clone(&self.places)))
+        Place::take(&self.places, self.meter.connections_max())
     }
 
     /// What its rules say about a connection. The names that its address stands for now are added

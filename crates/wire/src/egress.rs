@@ -201,6 +201,9 @@ pub struct Connection {
     pub sent_bytes: u64,
     /// Bytes that came in.
     pub received_bytes: u64,
+    /// Requests on it that got credentials.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub credentials: u64,
 }
 
 /// What `x/connections` answers: those that are open, and the last that ended, newest first.
@@ -273,4 +276,12 @@ pub struct Ask {
 pub struct Decision {
     /// Whether it is made.
     pub allow: bool,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }

@@ -10,6 +10,7 @@ use http::{Method, StatusCode};
 use super::{body, policy};
 use crate::answers::{Answer, Refusal, done, json, text};
 use crate::app::App;
+use crate::intercept::Vault;
 use crate::limits::GUARDED_BYTES_MAX;
 
 /// Serves what is below `/sandboxes/{id}`.
@@ -59,6 +60,12 @@ fn guard(app: &App, id: &SandboxId, guarded: &Guarded) -> Result<Answer, Refusal
         Some(wire) => policy::taken(Policy::read(wire))?,
     };
     let peers = Peers::read(&guarded.peers).map_err(Refusal::bad_request)?;
+    let overlay = &app.operator.borrow().overlay;
+    let known = app.sandbox(id).and_then(|sandbox| sandbox.vault());
+    let vault = guarded.vault.as_ref().map(|wire| {
+        Vault::new(wire, (overlay, &policy), known.as_deref()).map_err(Refusal::bad_request)
+    });
+    let vault = vault.transpose()?;
     let sandbox = app.sandbox_or_new(id).ok_or_else(|| {
         Refusal::new(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -67,7 +74,7 @@ fn guard(app: &App, id: &SandboxId, guarded: &Guarded) -> Result<Answer, Refusal
     })?;
     sandbox.meter.set(guarded.limits);
     *sandbox.peers.borrow_mut() = peers;
-    let overlay = &app.operator.borrow().overlay;
+    sandbox.set_vault(vault);
     sandbox.set_policy(policy, guarded.version, overlay);
     Ok(done())
 }

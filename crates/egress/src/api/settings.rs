@@ -1,6 +1,7 @@
 //! What holds for all sandboxes.
 
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::time::Duration;
 
 use barchan_egress::rules::Overlay;
@@ -8,6 +9,7 @@ use barchan_wire::egress::Settings;
 
 use crate::answers::{Refusal, whole_story};
 use crate::app::{App, Operator};
+use crate::intercept::Upstream;
 use crate::limits::RESOLVERS_MAX;
 
 /// Longest time for which somebody may be waited for, in seconds.
@@ -35,9 +37,11 @@ pub(super) fn set(app: &App, settings: &Settings) -> Result<(), Refusal> {
         let message = format!("somebody is waited for at most {ASK_S_MAX} seconds");
         return Err(Refusal::bad_request(message));
     }
+    let upstream = Upstream::new(&settings.roots).map_err(Refusal::bad_request)?;
     let operator = Operator {
         overlay,
         resolvers: resolvers.into(),
+        upstream: Rc::new(upstream),
         ask: Duration::from_secs(settings.ask_s.into()),
     };
     for sandbox in app.sandboxes() {

@@ -16,6 +16,8 @@ mod peers;
 mod place;
 mod requests;
 mod resolver;
+mod site;
 mod switches;
 mod tcp;
+mod vault;
 mod world;

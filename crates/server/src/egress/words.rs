@@ -78,6 +78,7 @@ mod tests {
             closed_at: None,
             sent_bytes: 0,
             received_bytes: 0,
+            credentials: 0,
         }
     }
 

@@ -20,14 +20,16 @@ const YEARS: i32 = 10;
 /// A new one for a sandbox, good from the day before on: the clock of a sandbox may be behind.
 pub(crate) fn authority(id: &SandboxId, now: Timestamp) -> Result<Authority, VaultError> {
     let today = now.to_zoned(TimeZone::UTC).date();
-    make(id, today).map_err(|error| VaultError::Sealing(error.to_string()))
+    let name = format!("Barchan sandbox {id}");
+    make(name, today).map_err(|error| VaultError::Sealing(error.to_string()))
 }
 
-fn make(id: &SandboxId, today: Date) -> Result<Authority, rcgen::Error> {
+fn make(name: String, today: Date) -> Result<Authority, rcgen::Error> {
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
     let mut params = CertificateParams::new(Vec::new())?;
-    let words = format!("Barchan sandbox {id}");
-    params.distinguished_name.push(DnType::CommonName, words);
+    params
+        .distinguished_name
+        .push(DnType::CommonName, name.as_str());
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
     let from = today.saturating_sub(1.day());
@@ -39,6 +41,7 @@ fn make(id: &SandboxId, today: Date) -> Result<Authority, rcgen::Error> {
     params.not_after = moment(until);
     let certificate = params.self_signed(&key)?;
     Ok(Authority {
+        name,
         certificate: certificate.pem(),
         key: Secret::new(key.serialize_pem()),
     })

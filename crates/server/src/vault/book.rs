@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use barchan_wire::egress::vault::{
-    Auth, AuthRow, Authority, Binding, BindingRow, Changes, Credential, CredentialRow, NewVault,
-    Vault, VaultPatch, VaultState,
+    AuthRow, Authority, Binding, BindingRow, Changes, Credential, CredentialRow, NewVault, Vault,
+    VaultPatch, VaultState,
 };
 use serde::{Deserialize, Serialize};
 
@@ -197,7 +197,7 @@ impl Content {
             return Err(VaultError::Invalid(words));
         }
         for binding in self.bindings.iter().map(|it| &it.value) {
-            let used = used_by(&binding.auth);
+            let used = binding.auth.credentials();
             if let Some(missing) = used.into_iter().find(|name| !known.contains(name)) {
                 let (binding, missing) = (&binding.name, shown(missing));
                 let words = format!(
@@ -287,21 +287,6 @@ fn check_name(name: &str) -> Result<(), VaultError> {
         shown(name)
     );
     Err(VaultError::Invalid(words))
-}
-
-/// The credentials that a binding names.
-fn used_by(auth: &Auth) -> Vec<&str> {
-    let mut used: Vec<&str> = match auth {
-        Auth::Bearer { credential, .. }
-        | Auth::Basic { credential, .. }
-        | Auth::ApiKey { credential, .. } => vec![credential],
-        Auth::CustomHeaders { headers, .. } => {
-            headers.iter().map(|it| it.credential.as_str()).collect()
-        }
-        Auth::Passthrough { .. } => Vec::new(),
-    };
-    used.extend(auth.substitutions().iter().map(|it| it.credential.as_str()));
-    used
 }
 
 /// A name for a message: short, and without what a terminal would obey.

@@ -112,6 +112,7 @@ mod tests {
 
     fn book() -> Book {
         Book::new(Authority {
+            name: "ca".to_owned(),
             certificate: "certificate".to_owned(),
             key: Secret::new("hunter2"),
         })

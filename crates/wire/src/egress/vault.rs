@@ -169,6 +169,8 @@ pub enum Part {
 /// Who signs the certificates that a sandbox is shown where its TLS is opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Authority {
+    /// The name that it has in its certificate.
+    pub name: String,
     /// Its certificate, as PEM.
     pub certificate: String,
     /// Its key, PKCS#8 as PEM.
@@ -197,6 +199,22 @@ impl Auth {
             Self::CustomHeaders { .. } => "customHeaders",
             Self::Passthrough { .. } => "passthrough",
         }
+    }
+
+    /// The credentials that it names, as often as it does.
+    #[must_use]
+    pub fn credentials(&self) -> Vec<&str> {
+        let mut all: Vec<&str> = match self {
+            Self::Bearer { credential, .. }
+            | Self::Basic { credential, .. }
+            | Self::ApiKey { credential, .. } => vec![credential],
+            Self::CustomHeaders { headers, .. } => {
+                headers.iter().map(|it| it.credential.as_str()).collect()
+            }
+            Self::Passthrough { .. } => Vec::new(),
+        };
+        all.extend(self.substitutions().iter().map(|it| it.credential.as_str()));
+        all
     }
 
     /// What is replaced.

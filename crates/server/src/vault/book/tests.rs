@@ -5,6 +5,7 @@ use super::*;
 
 fn empty() -> Book {
     Book::new(Authority {
+        name: "ca".to_owned(),
         certificate: "certificate".to_owned(),
         key: Secret::new("key"),
     })

@@ -201,6 +201,7 @@ pub(crate) fn connection(id: u64, name: &str, verdict: Verdict) -> Connection {
         closed_at: None,
         sent_bytes: 1,
         received_bytes: 2,
+        credentials: 0,
     }
 }
 
