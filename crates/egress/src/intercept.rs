@@ -109,6 +109,8 @@ pub(crate) async fn serve(of: Of, ends: Ends, handed: Handed) {
         why = line.is_cut() => Err(why),
         () = std::future::ready(()), if place.is_none() => Err("limit_intercepted"),
     };
+    // What runs into a limit ends by itself, in the same moment.
+    let ended = line.why_cut().map_or(ended, Err);
     if let Err(reason) = ended {
         line.settle(Verdict::Deny, reason);
         ends.reset();

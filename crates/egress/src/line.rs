@@ -140,10 +140,15 @@ impl Line {
         self.cut.notify_one();
     }
 
+    /// Why it is to end, if it is.
+    pub(crate) const fn why_cut(&self) -> Option<&'static str> {
+        self.why_cut.get()
+    }
+
     /// Returns why it is to end, once it is.
     pub(crate) async fn is_cut(&self) -> &'static str {
         loop {
-            if let Some(reason) = self.why_cut.get() {
+            if let Some(reason) = self.why_cut() {
                 return reason;
             }
             self.cut.notified().await;

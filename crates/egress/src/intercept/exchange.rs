@@ -61,7 +61,7 @@ impl Context {
         }
     }
 
-    /// Whether the connection has become something else than HTTP.
+    /// Whether the connection has become something else than HTTP, or is about to.
     pub(super) const fn is_switched(&self) -> bool {
         self.is_switched.get()
     }
@@ -149,6 +149,8 @@ impl Exchange {
             Err((status, words)) => return Ok(refuse::answer(status, words)),
         };
         let is_upgrade = hops::is_upgrade(request.headers());
+        // Said before, as the server's side ends with its answer.
+        self.context.is_switched.set(is_upgrade);
         let response = self.sender.send(request).await?;
         let (mut head, body) = response.into_parts();
         let is_switching = head.status == StatusCode::SWITCHING_PROTOCOLS;

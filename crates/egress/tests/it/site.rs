@@ -5,7 +5,9 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
+use barchan_daemon::tasks::Tasks;
 use bytes::Bytes;
+use futures::StreamExt;
 use http::{HeaderMap, Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
@@ -23,6 +25,8 @@ use tokio_rustls::rustls::{
     ClientConfig, ClientConnection, RootCertStore, ServerConfig, StreamOwned,
 };
 use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+use crate::place::PATIENCE;
 
 /// An authority, and what it signs.
 pub(crate) struct Authority {
@@ -97,6 +101,9 @@ pub(crate) fn serve(listener: TcpListener, tls: Option<Arc<ServerConfig>>) {
     });
 }
 
+#[expect(
+    clippy::disallowed_methods,
+
 fn run<F: Future>(task: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -118,7 +125,10 @@ async fn speak(stream: TcpStream, tls: Option<Arc<ServerConfig>>) {
     match stream.get_ref().1.alpn_protocol() {
         Some(b"h2") => {
             let _ = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
-                .serve_connection(TokioIo::new(stream), service_fn(answer))
+                .serve_connection(
+                    TokioIo::new(stream),
+                    service_fn(|request| answer(Tasks::new(), request)),
+                )
                 .await;
         }
         _ => http1(stream).await,
@@ -129,20 +139,26 @@ async fn http1<S>(stream: S)
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
+    let tasks = Tasks::new();
+    let service = service_fn(|request| answer(tasks.clone(), request));
     let _ = hyper::server::conn::http1::Builder::new()
-        .serve_connection(TokioIo::new(stream), service_fn(answer))
+        .serve_connection(TokioIo::new(stream), service)
         .with_upgrades()
         .await;
+    tasks.drain(PATIENCE).await;
 }
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 /// Says what it was asked, line by line: the request's line, its headers, its body.
-async fn answer(mut request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+async fn answer(
+    tasks: Tasks,
+    mut request: Request<Incoming>,
+) -> Result<Response<Body>, Infallible> {
     let path = request.uri().path().to_owned();
     if path == "/ws" {
         let upgrade = hyper::upgrade::on(&mut request);
-        tokio::spawn(async move {
+        tasks.spawn(async move {
             let mut stream = TokioIo::new(upgrade.await.unwrap());
             let mut said = [0; 5];
             stream.read_exact(&mut said).await.unwrap();
@@ -186,17 +202,16 @@ fn lines(headers: &HeaderMap) -> String {
 
 /// A text byte by byte; without an end if nothing is to come behind it.
 fn pieces(text: String, ends: bool) -> Body {
-    let (send, receive) = tokio::sync::mpsc::unbounded_channel();
-    for byte in text.into_bytes() {
+    let pieces = text.into_bytes().into_iter().map(|byte| {
         let frame = Frame::data(Bytes::from(vec![byte]));
-        let _ = send.send(Ok::<_, Infallible>(frame));
-    }
-    let held = (!ends).then_some(send);
-    let stream = futures::stream::unfold((receive, held), |(mut receive, held)| async {
-        let piece = receive.recv().await?;
-        Some((piece, (receive, held)))
+        Ok::<_, Infallible>(frame)
     });
-    StreamBody::new(stream).boxed_unsync()
+    let pieces = futures::stream::iter(pieces);
+    if !ends {
+        let stream = pieces.chain(futures::stream::pending());
+        return StreamBody::new(stream).boxed_unsync();
+    }
+    StreamBody::new(pieces).boxed_unsync()
 }
 
 /// A client's TLS on a connection.
@@ -238,7 +253,7 @@ pub(crate) fn ask_http2(
         assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
         let builder = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
         let (sender, driver) = builder.handshake(TokioIo::new(stream)).await.unwrap();
-        tokio::spawn(driver);
+        Tasks::new().spawn(driver);
         let asked = requests.into_iter().map(|request| {
             let mut sender = sender.clone();
             async move {
