@@ -101,9 +101,6 @@ pub(crate) fn serve(listener: TcpListener, tls: Option<Arc<ServerConfig>>) {
     });
 }
 
-#[expect(
-    clippy::disallowed_methods,
-
 fn run<F: Future>(task: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
