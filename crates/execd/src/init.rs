@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ use crate::metrics::{Limits, Sampler};
 use crate::process::{Exit, Reaper};
 use crate::pty::registry::Terminals;
 use crate::session::registry::Sessions;
-use crate::{hooks, isolated, program, server, small_file};
+use crate::{hooks, isolated, program, server, small_file, trust};
 
 /// Starts the daemon and stays in it until it ends; its exit code.
 ///
@@ -71,7 +71,7 @@ pub(crate) fn start(config: Config) -> io::Result<i32> {
 async fn run(inherited: Inherited) -> io::Result<i32> {
     let Inherited {
         listener,
-        boot,
+        mut boot,
         log,
         store,
         confine,
@@ -89,6 +89,12 @@ async fn run(inherited: Inherited) -> io::Result<i32> {
     // Whoever stands there holds on to the files of the moment: no layer could be sealed without a
     // copy. All paths of callers are joined to the working directory before they are used.
     rustix::process::chdir("/")?;
+    // Before anybody can run a program, and gone from memory then.
+    if let Some(trust) = boot.trust.take().filter(|_| confine) {
+        for fault in trust::establish(Path::new("/"), &trust, &mut boot.env) {
+            log.say(&fault);
+        }
+    }
     let app = Rc::new(assemble(&boot, store, confine)?);
     // Before the first child, so that no end is missed.
     let children = signal(SignalKind::child())?;

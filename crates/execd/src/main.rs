@@ -24,6 +24,7 @@ mod server;
 mod session;
 mod shield;
 mod small_file;
+mod trust;
 mod users;
 
 use std::io::{self, Write};
