@@ -89,11 +89,8 @@ async fn run(inherited: Inherited) -> io::Result<i32> {
     // Whoever stands there holds on to the files of the moment: no layer could be sealed without a
     // copy. All paths of callers are joined to the working directory before they are used.
     rustix::process::chdir("/")?;
-    // Before anybody can run a program, and gone from memory then.
-    if let Some(trust) = boot.trust.take().filter(|_| confine) {
-        for fault in trust::establish(Path::new("/"), &trust, &mut boot.env) {
-            log.say(&fault);
-        }
+    if confine {
+        believe(&mut boot, &mut log);
     }
     let app = Rc::new(assemble(&boot, store, confine)?);
     // Before the first child, so that no end is missed.
@@ -147,6 +144,17 @@ async fn run(inherited: Inherited) -> io::Result<i32> {
     log.drain(&app, output);
     end_commands(&app).await;
     Ok(exit.code())
+}
+
+/// Has programs believe the sandbox's authority, before anybody can run one. What it takes is gone
+/// from memory then.
+fn believe(boot: &mut Boot, log: &mut Log) {
+    let Some(trust) = boot.trust.take() else {
+        return;
+    };
+    for fault in trust::establish(Path::new("/"), &trust, &mut boot.env) {
+        log.say(&fault);
+    }
 }
 
 /// Begins the periodic hooks; what comes back is for the log.

@@ -7,6 +7,7 @@ import json
 import signal
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -204,6 +205,10 @@ def test_a_sandbox_that_did_not_ask_has_none(lifecycle: Lifecycle) -> None:
         lifecycle.delete(plain)
 
 
+def has_vault(lifecycle: Lifecycle, sandbox: str) -> bool:
+    return at_port(lifecycle, sandbox, "GET", "") == 200
+
+
 def test_a_fork_begins_empty_and_a_restart_forgets_nothing(lifecycle: Lifecycle) -> None:
     source = lifecycle.create(networkPolicy=POLICY, credentialProxy={"enabled": True})
     made = [source]
@@ -220,7 +225,7 @@ def test_a_fork_begins_empty_and_a_restart_forgets_nothing(lifecycle: Lifecycle)
         lifecycle.server.end(signal.SIGKILL)
         lifecycle.server.start()
         for sandbox in made:
-            until("it is told again", lambda it=sandbox: at_port(lifecycle, it, "GET", "") == 200)
+            until("it is told again", partial(has_vault, lifecycle, sandbox))
     finally:
         for sandbox in made:
             lifecycle.delete(sandbox)

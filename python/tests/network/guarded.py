@@ -15,6 +15,7 @@ from network.places import Cell
 
 # Makes a sandbox with a policy; it ends with the test.
 Cells = Callable[..., Cell]
+GUARD = b"barchan-egress"
 
 
 class Guarded(LiveServer):
@@ -47,3 +48,20 @@ def guarded(net: Internet, *settings: str) -> Iterator[Lifecycle]:
                 made.client.close()
         finally:
             live.stop()
+
+
+def guards(lifecycle: Lifecycle) -> dict[int, int]:
+    """The guards of a server, each with its parent."""
+    launchers = set(lifecycle.server.launchers())
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+            # One that has ended has no words any more.
+            if words[0] == GUARD and parent in launchers:
+                found[int(entry.name)] = parent
+    return found

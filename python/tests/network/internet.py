@@ -53,6 +53,8 @@ class Internet:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        # The server is nobody's root, and reads the authority.
+        folder.chmod(0o711)
         self.log = folder / "log"
         self.log.touch()
         self.authority = folder / "ca.pem"

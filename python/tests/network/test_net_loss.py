@@ -6,7 +6,6 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -14,31 +13,13 @@ from conformance.world import Lifecycle
 from network import atlas
 from network.claims import fails, policy, stopped, works
 from network.forge import hello, request
-from network.guarded import guarded
+from network.guarded import guarded, guards
 from network.internet import Internet
 from network.places import Cell, attempt, soon
 
-GUARD = b"barchan-egress"
 PLACES = 8
 BYTES = 3_000_000
 ALLOWED = hello(b"allowed.example").hex()
-
-
-def guards(lifecycle: Lifecycle) -> dict[int, int]:
-    """The guards of a server, each with its parent."""
-    launchers = set(lifecycle.server.launchers())
-    found = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            try:
-                words = (entry / "cmdline").read_bytes().split(b"\0")
-                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-            # One that has ended has no words any more.
-            if words[0] == GUARD and parent in launchers:
-                found[int(entry.name)] = parent
-    return found
 
 
 @contextmanager

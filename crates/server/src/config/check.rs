@@ -170,7 +170,8 @@ fn egress(settings: &Settings) -> impl Iterator<Item = Fault> {
         (!is_fine(&egress.allow_always)).then_some(("egress.allow_always", why)),
         (!has_certificates).then_some((
             "egress.extra_ca_file",
-            "the file is missing or holds no certificate: name one with certificates as PEM",
+            "the server cannot read the file, or it holds no certificate: name one with \
+             certificates as PEM that everybody may read",
         )),
         (!has_proxies).then_some((
             "egress.vault_trusted_proxies",

@@ -71,8 +71,14 @@ async fn who_is_not_used_ends_and_who_works_or_is_used_does_not() {
     let forgotten = world.sandbox_with(&idle).await;
     let working = world.sandbox_with(&idle).await;
     let used = world.sandbox_with(&idle).await;
+    let endless = json!({"timeout": null, "extensions": idle["extensions"]});
+    let refused = world.sandbox_with(&endless).await;
     world.fake.set_busy(&working, true);
     world.hand.advance(Duration::from_secs(40));
+    let renewal = format!("/v1/sandboxes/{refused}/renew-expiration");
+    let renewal = world.call("POST", &renewal);
+    let renewal = renewal.json(&json!({"expiresAt": "2100-01-01T00:00:00Z"}));
+    assert_eq!(renewal.send().await.status, 409);
     world
         .inside(&used, 44772, "GET", "/ping")
         .await
@@ -80,7 +86,7 @@ async fn who_is_not_used_ends_and_who_works_or_is_used_does_not() {
         .await;
     world.hand.advance(Duration::from_secs(21));
     world.await_state(&forgotten, "gone").await;
-    for id in [&working, &used] {
+    for id in [&working, &used, &refused] {
         assert_eq!(world.state(id).await, "Running");
     }
     let report = world

@@ -171,8 +171,16 @@ impl Oracle {
                 fine
             }
             Err(Refusal::Gone) => 404,
-            Err(Refusal::Past) => 400,
-            Err(_) => 409,
+            Err(refusal) => {
+                // Whoever asks in vain for another end has to do with it all the same.
+                if matches!(verb, Verb::Renew(..)) {
+                    sandbox.used = now.uptime;
+                }
+                match refusal {
+                    Refusal::Past => 400,
+                    _ => 409,
+                }
+            }
         }
     }
 
