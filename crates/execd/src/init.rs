@@ -89,19 +89,16 @@ async fn run(inherited: Inherited) -> io::Result<i32> {
     // Whoever stands there holds on to the files of the moment: no layer could be sealed without a
     // copy. All paths of callers are joined to the working directory before they are used.
     rustix::process::chdir("/")?;
-    if confine {
-        believe(&mut boot, &mut log);
-    }
+    believe(&mut boot, confine, &mut log);
     let app = Rc::new(assemble(&boot, store, confine)?);
     // Before the first child, so that no end is missed.
     let children = signal(SignalKind::child())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    serve(&app, children, listener);
     if is_session {
-        serve(&app, children, listener);
         terminate.recv().await;
         return Ok(0);
     }
-    serve(&app, children, listener);
     if let Some(hook) = &boot.pre_start {
         let done = tokio::select! {
             done = hooks::before(&app, hook, |told| log.append(told)) => done,
@@ -146,10 +143,10 @@ async fn run(inherited: Inherited) -> io::Result<i32> {
     Ok(exit.code())
 }
 
-/// Has programs believe the sandbox's authority, before anybody can run one. What it takes is gone
-/// from memory then.
-fn believe(boot: &mut Boot, log: &mut Log) {
-    let Some(trust) = boot.trust.take() else {
+/// Has programs believe the sandbox's authority, before anybody can run one; what that takes is
+/// gone from memory then. The files of a bare host are left alone.
+fn believe(boot: &mut Boot, confine: bool, log: &mut Log) {
+    let Some(trust) = boot.trust.take().filter(|_| confine) else {
         return;
     };
     for fault in trust::establish(Path::new("/"), &trust, &mut boot.env) {
