@@ -7,8 +7,8 @@
 //!
 //! [`Vault`](vault::Vault) is the credentials that its requests get on their way.
 //!
-//! Never: sockets, a clock, a secret in words. Whoever uses this brings bytes and the time: that is the
-//! program of this crate, whose table of contents is `main.rs`.
+//! Never: sockets, a clock, a secret in words. Whoever uses this brings bytes and the time: that is
+//! the program of this crate, whose table of contents is `main.rs`.
 
 #![forbid(unsafe_code)]
 

@@ -70,8 +70,8 @@ BY_NO_CLIENT = {
     "GET /v1/pools/{poolName}": "pools are an operator's",
     "PUT /v1/pools/{poolName}": "pools are an operator's",
     "DELETE /v1/pools/{poolName}": "pools are an operator's",
-    f"GET {ONE}/networkpolicy": "asked for sandboxes of templates alone",
-    f"PUT {ONE}/networkpolicy": "asked for sandboxes of templates alone",
-    f"PATCH {ONE}/networkpolicy": "asked for sandboxes of templates alone",
-    f"DELETE {ONE}/networkpolicy": "asked for sandboxes of templates alone",
+    f"GET {ONE}/networkpolicy": "clients ask the port 18080 of the sandbox",
+    f"PUT {ONE}/networkpolicy": "clients ask the port 18080 of the sandbox",
+    f"PATCH {ONE}/networkpolicy": "clients ask the port 18080 of the sandbox",
+    f"DELETE {ONE}/networkpolicy": "clients ask the port 18080 of the sandbox",
 }

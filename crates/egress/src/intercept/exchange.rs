@@ -10,7 +10,7 @@ use barchan_egress::vault::{Binding, is_encoded, port};
 use barchan_wire::egress::vault::Scheme;
 use http::header::{CONTENT_LENGTH, HOST, HeaderValue};
 use http::request::Parts;
-use http::{Method, Request, Response, StatusCode, Version};
+use http::{Method, Request, Response, StatusCode, Uri, Version};
 use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::{http1, http2};
 use tokio_rustls::rustls::sign::CertifiedKey;
@@ -193,6 +193,12 @@ impl Exchange {
         hops::asked(&mut head.headers);
         if matches!(self.sender, Sender::Http1(_)) {
             head.version = Version::HTTP_11;
+            // Whom it is for is known, and a whole URL would make a proxy of some servers.
+            head.uri = head
+                .uri
+                .path_and_query()
+                .cloned()
+                .map_or(head.uri, Uri::from);
         }
         let Some(binding) = self.context.binding(&head) else {
             return Ok((Request::from_parts(head, body::passing(body)), None));

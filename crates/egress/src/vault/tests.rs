@@ -7,9 +7,12 @@ use super::*;
 use crate::policy::Policy;
 use crate::rules::Overlay;
 
+fn credential(name: &str, value: &str) -> Value {
+    json!({"name": name, "source": {"type": "inline", "value": value}})
+}
+
 /// A vault with a credential `key`, another, and these bindings.
 fn read(bindings: &Value) -> Result<Vault, VaultError> {
-    let credential = |name: &str, value: &str| json!({"name": name, "source": {"type": "inline", "value": value}});
     let wire: wire::Vault = from_value(json!({
         "authority": {"name": "ca", "certificate": "", "key": ""},
         "credentials": [credential("key", "hunter2/hunter2"), credential("login", "user:pässword")],
@@ -138,7 +141,7 @@ fn a_value_that_would_break_a_header_is_refused() {
     ] {
         let wire: wire::Vault = from_value(json!({
             "authority": {"name": "ca", "certificate": "", "key": ""},
-            "credentials": [{"name": "key", "source": {"type": "inline", "value": value}}],
+            "credentials": [credential("key", value)],
             "bindings": [],
         }))
         .unwrap();

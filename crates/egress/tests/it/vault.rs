@@ -4,8 +4,10 @@ use http::Request;
 use serde_json::{Value, json};
 
 use crate::resolver::{RESOLVER, knows, look_up};
-use crate::site::{self, Authority, Tls, ask, ask_http2, tls};
+use crate::site::{Authority, Tls, ask, ask_http2, tls};
 use crate::world::{PUBLIC, World, policy};
+
+mod streams;
 
 const NAMES: &[(&str, &str)] = &[("a.example", PUBLIC), ("b.example", PUBLIC)];
 const VALUE: &str = "hunter2-hunter2";
@@ -233,13 +235,23 @@ fn a_request_for_another_host_goes_nowhere() {
         "GET / HTTP/1.1\r\nHost: a.example\r\nHost: b.example\r\n",
         "GET / HTTP/1.1\r\nHost: a.example:8443\r\n",
         "GET https://b.example/ HTTP/1.1\r\nHost: a.example\r\n",
+        "GET https://a.example@b.example/ HTTP/1.1\r\nHost: a.example\r\n",
+        "GET / HTTP/1.1\r\nHost: b.example@a.example\r\n",
     ] {
         let request = format!("{head}Connection: close\r\n\r\n");
         let got = ask(&mut case.connect("a.example"), &request, "");
         assert!(got.starts_with("HTTP/1.1 421"), "{head}: {got}");
     }
-    let request = "GET / HTTP/1.1\r\nHost: A.EXAMPLE:443\r\nConnection: close\r\n\r\n";
-    assert!(ask(&mut case.connect("a.example"), request, "").contains(VALUE));
+    for line in [
+        "GET /x?y",
+        "GET https://a.example/x?y",
+        "GET http://a.example:443/x?y",
+    ] {
+        let request =
+            format!("{line} HTTP/1.1\r\nHost: A.EXAMPLE:443\r\nConnection: close\r\n\r\n");
+        let got = ask(&mut case.connect("a.example"), &request, "");
+        assert!(got.contains("GET /x?y\n") && got.contains(VALUE), "{got}");
+    }
 }
 
 #[test]
@@ -269,61 +281,6 @@ fn a_server_for_another_name_is_not_believed() {
         got.starts_with("HTTP/1.1 502") && got.contains("tls_untrusted"),
         "{got}"
     );
-}
-
-#[test]
-fn values_are_taken_out_of_answers_where_that_is_asked_for() {
-    let case = Case::new(&["http/1.1"]);
-    let more = "Accept-Encoding: gzip\r\n\r\n";
-    for path in ["/", "/pieces"] {
-        case.binds(&json!({"auth": bearer()}));
-        let got = case.ask(&format!("GET {path}"), more);
-        assert_eq!(
-            got.matches("x-echo: Bearer hunter2").count(),
-            1,
-            "{path}: {got}"
-        );
-        case.binds(&json!({"auth": bearer(), "scrubResponses": true}));
-        let got = case.ask(&format!("GET {path}"), more);
-        assert!(!got.contains("hunter2"), "{path}: {got}");
-        assert!(got.contains("x-echo: Bearer [secret]"), "{path}: {got}");
-        assert!(got.contains("accept-encoding: identity"), "{path}: {got}");
-    }
-    let got = case.ask("GET /gzip", "\r\n");
-    assert!(
-        got.starts_with("HTTP/1.1 502") && !got.contains("hunter2"),
-        "{got}"
-    );
-    let got = case.ask(
-        "GET /ws",
-        "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
-    );
-    assert!(got.starts_with("HTTP/1.1 403"), "{got}");
-}
-
-#[test]
-fn what_comes_piece_by_piece_goes_on_so() {
-    let case = Case::new(&["http/1.1"]);
-    for scrub in [false, true] {
-        case.binds(&json!({"auth": bearer(), "scrubResponses": scrub}));
-        let mut client = case.connect("a.example");
-        let request =
-            "POST /stream HTTP/1.1\r\nHost: a.example\r\nContent-Length: 7\r\n\r\ndata: 1";
-        // The answer has no end, and is read up to its last word.
-        let got = ask(&mut client, request, "1\r\n");
-        assert!(got.contains("200 OK"), "{got}");
-    }
-}
-
-#[test]
-fn a_websocket_goes_through() {
-    let case = Case::new(&["http/1.1"]);
-    let mut client = case.connect("a.example");
-    let request = "GET /ws HTTP/1.1\r\nHost: a.example\r\nConnection: keep-alive, Upgrade\r\n\
-                   Upgrade: websocket\r\n\r\nearly";
-    let got = ask(&mut client, request, "early");
-    assert!(got.starts_with("HTTP/1.1 101"), "{got}");
-    assert!(got.ends_with("early"), "{got}");
 }
 
 #[test]
@@ -364,27 +321,6 @@ fn a_vault_that_makes_no_sense_changes_nothing() {
         assert!(text.contains(word) && !text.contains(VALUE), "{text}");
     }
     assert!(case.ask("GET /", "\r\n").contains(VALUE));
-}
-
-#[test]
-fn plain_http_gets_credentials_where_that_is_said() {
-    let case = Case::without_server(80);
-    site::serve(case.world.internet.listen(PUBLIC, 80), None);
-    let request = "GET / HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n";
-    let get = |request: &str| ask(&mut case.world.sandbox.connect(PUBLIC, 80), request, "");
-    assert!(
-        !get(request).contains(VALUE),
-        "https alone, unless it is said"
-    );
-    let requests = json!({"hosts": ["a.example"], "schemes": ["http"]});
-    case.binds(&json!({"match": requests, "auth": bearer()}));
-    assert!(get(request).contains(VALUE));
-    let other = "GET / HTTP/1.1\r\nHost: b.example\r\nConnection: close\r\n\r\n";
-    assert!(!get(other).contains(VALUE));
-    let first = "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n";
-    assert!(get(&format!("{first}{other}")).contains("HTTP/1.1 421"));
-    let first = "GET / HTTP/1.1\r\nHost: b.example\r\n\r\n";
-    assert!(!get(&format!("{first}{request}")).contains(VALUE));
 }
 
 #[test]

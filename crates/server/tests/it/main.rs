@@ -11,6 +11,7 @@ mod cases;
 mod codes;
 mod collector;
 mod create;
+mod database;
 mod diagnostics;
 mod endpoints;
 mod flow;

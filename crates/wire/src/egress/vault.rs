@@ -95,7 +95,7 @@ pub enum Auth {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         substitutions: Vec<Substitution>,
     },
-    /// `Authorization: Basic VALUE`, the value being base64 already.
+    /// `Authorization: Basic VALUE`, the value being base64 already, or `user:password`.
     Basic {
         /// The credential.
         credential: String,

@@ -26,7 +26,8 @@ use Rule::{Ignored, Made, Noted, Only, Same};
 
 const LOG_FILE: &str = "logs go to standard error, and who starts the server keeps them";
 const NO_PORTS: &str = "no sandbox takes a port of the host: endpoints lead through the server";
-const NO_NETWORK: &str = "sandboxes have no network of their own that a guard would watch";
+const NO_SIDECAR: &str =
+    "one program of the host guards all sandboxes, without an image; see the settings of [egress]";
 const NO_CLUSTER: &str = "there is no Kubernetes here";
 const ONE_STORE: &str = "records are kept in the state directory";
 const NO_GATEWAY: &str =
@@ -154,9 +155,9 @@ pub(super) static RULES: &[(&str, Rule)] = &[
         Ignored("records of theirs are not taken over; ours are in the state directory"),
     ),
     ("store.postgresql.*", Ignored(ONE_STORE)),
-    ("egress.requests", Ignored(NO_NETWORK)),
-    ("egress.limits", Ignored(NO_NETWORK)),
-    ("egress.*", Ignored(NO_NETWORK)),
+    ("egress.requests", Ignored(NO_SIDECAR)),
+    ("egress.limits", Ignored(NO_SIDECAR)),
+    ("egress.*", Ignored(NO_SIDECAR)),
     (
         "ingress.mode",
         Only {

@@ -1,14 +1,16 @@
 //! Credentials of sandboxes: who changes them, what is told and kept of them, and what is not.
 
-use barchan_runtime::EndReason;
 use barchan_server::audit::{Reader, folder};
 use barchan_wire::egress::vault::Vault;
 use barchan_wire::id::SandboxId;
 use serde_json::{Value, json};
 
 use super::{at_port, await_listener, guarded, policy};
+use crate::database;
 use crate::outbound::program::Program;
 use crate::world::{Answer, Set, World, together, until};
+
+mod kept;
 
 const VAULT: &str = "/credential-vault";
 const VALUE: &str = "hunter2-hunter2";
@@ -67,21 +69,6 @@ fn authority(program: &Program, id: &SandboxId) -> String {
         .unwrap()
         .authority
         .certificate
-}
-
-/// A change of the database behind the server's back.
-fn sql(world: &World, statement: &str) -> i64 {
-    let path = world.state_dir().join("server/barchan.db");
-    let database = rusqlite::Connection::open(path).unwrap();
-    match statement.starts_with("SELECT") {
-        true => database
-            .query_row(statement, [], |line| line.get(0))
-            .unwrap(),
-        false => {
-            database.execute_batch(statement).unwrap();
-            0
-        }
-    }
 }
 
 #[tokio::test]
@@ -215,10 +202,7 @@ async fn a_change_that_fails_changes_nothing() {
     );
     program.known().refuses_host = None;
     // A full disk, as far as this table is concerned.
-    sql(
-        &world,
-        "CREATE TRIGGER full BEFORE UPDATE ON vaults BEGIN SELECT RAISE(ABORT, 'full'); END",
-    );
+    database::fill_vaults(&world);
     let add = json!({"credentials": {"add": [credential("new")]}});
     for (method, body) in [("PATCH", &add), ("DELETE", &Value::Null)] {
         let failed = ask(&world, &id, method, "", body).await;
@@ -229,7 +213,7 @@ async fn a_change_that_fails_changes_nothing() {
             "{method}"
         );
     }
-    sql(&world, "DROP TRIGGER full");
+    database::empty_vaults(&world);
     program.kill();
     let unheard = ask(&world, &id, "PATCH", "", &add).await;
     assert_eq!(unheard.status, 502, "{unheard:?}");
@@ -242,92 +226,6 @@ async fn a_change_that_fails_changes_nothing() {
         ask(&world, &id, "PATCH", "", &add).await.json()["revision"],
         2
     );
-}
-
-#[tokio::test]
-async fn a_vault_outlives_the_server_and_lies_encrypted() {
-    let (mut world, program) = guarded("").await;
-    let (id, bare) = (sandbox(&world).await, sandbox(&world).await);
-    ask(&world, &id, "POST", "", &new()).await;
-    let (own, other) = (authority(&program, &id), authority(&program, &bare));
-    assert_ne!(own, other);
-    world.kill().await;
-    program.known().sandboxes.clear();
-    world.start().await.unwrap();
-    until("the vaults to be told again", async || {
-        told(&program, &id).as_deref() == Some("key spare api")
-            && told(&program, &bare).as_deref() == Some("")
-    })
-    .await;
-    assert_eq!(
-        (authority(&program, &id), authority(&program, &bare)),
-        (own, other)
-    );
-    let state = ask(&world, &id, "GET", "", &Value::Null).await.json();
-    assert_eq!(state["revision"], 1);
-    world.stop().await;
-    for (path, bytes) in world.state_files() {
-        for secret in [VALUE, "PRIVATE KEY"] {
-            let holds = bytes
-                .windows(secret.len())
-                .any(|it| it == secret.as_bytes());
-            assert!(!holds, "{secret} in {}", path.display());
-        }
-    }
-    let key = world.state_dir().join("server/vault_key");
-    let mode = std::os::unix::fs::PermissionsExt::mode(&key.metadata().unwrap().permissions());
-    assert_eq!(mode & 0o777, 0o600);
-}
-
-#[tokio::test]
-async fn one_that_cannot_be_read_is_its_own_trouble_alone() {
-    let (mut world, program) = guarded("").await;
-    let (id, plain) = (sandbox(&world).await, world.sandbox().await);
-    ask(&world, &id, "POST", "", &new()).await;
-    world.stop().await;
-    std::fs::remove_file(world.state_dir().join("server/vault_key")).unwrap();
-    program.known().sandboxes.clear();
-    world.start().await.unwrap();
-    until("both to be told", async || {
-        program.guarded(&id).is_some() && program.guarded(&plain).is_some()
-    })
-    .await;
-    assert_eq!(told(&program, &id), None);
-    for (method, body) in [("GET", Value::Null), ("POST", new())] {
-        let answer = ask(&world, &id, method, "", &body).await;
-        assert_eq!(answer.status, 412, "{answer:?}");
-        assert!(answer.text().contains("cannot be read"), "{answer:?}");
-    }
-    let policy = at_port(&world, &id, "GET", "/policy").await.send().await;
-    assert_eq!(policy.status, 200);
-    let next = sandbox(&world).await;
-    assert_eq!(ask(&world, &next, "POST", "", &new()).await.status, 201);
-}
-
-#[tokio::test]
-async fn values_do_not_outlive_their_sandbox() {
-    let (mut world, program) = guarded("").await;
-    let (ended, removed) = (sandbox(&world).await, sandbox(&world).await);
-    for id in [&ended, &removed] {
-        ask(&world, id, "POST", "", &new()).await;
-    }
-    let count = "SELECT count(*) FROM vaults";
-    assert_eq!(sql(&world, count), 2);
-    world.fake.end(&ended, EndReason::Exit(0));
-    world.await_state(&ended, "Terminated").await;
-    assert_eq!(sql(&world, count), 1);
-    let path = format!("/v1/sandboxes/{removed}");
-    assert_eq!(world.call("DELETE", &path).send().await.status, 204);
-    assert_eq!(sql(&world, count), 0);
-    let path = format!("/v1/sandboxes/{ended}/proxy/18080{VAULT}");
-    let late = world.call("GET", &path).send().await;
-    assert_eq!(late.status, 409, "{late:?}");
-    // What nobody has any more is taken out at the next start.
-    world.stop().await;
-    sql(&world, "INSERT INTO vaults VALUES ('gone', x'00')");
-    world.start().await.unwrap();
-    assert_eq!(sql(&world, count), 0);
-    drop(program);
 }
 
 #[tokio::test]
@@ -452,29 +350,6 @@ async fn servers_are_believed_by_a_file_too_which_is_read_again() {
     let refused = world.call("POST", "/x/reload").send().await;
     assert_eq!(refused.status, 409, "{refused:?}");
     assert!(has_own());
-}
-
-#[tokio::test]
-async fn without_its_key_no_sandbox_with_a_vault_comes_about() {
-    let (world, _program) = guarded("").await;
-    let key = world.state_dir().join("server/vault_key");
-    std::fs::write(&key, "not a key\n").unwrap();
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-    std::fs::set_permissions(&key, mode).unwrap();
-    let changes = json!({
-        "networkPolicy": policy(&["a.example"]),
-        "credentialProxy": {"enabled": true},
-    });
-    let refused = world.create(&changes).await;
-    assert_eq!(refused.code(), "500 SANDBOX::INTERNAL_ERROR");
-    let dir = world.state_dir();
-    assert!(
-        !refused.text().contains(dir.to_str().unwrap()),
-        "{refused:?}"
-    );
-    assert!(world.fake.plans().is_empty());
-    assert_eq!(sql(&world, "SELECT count(*) FROM sandboxes"), 0);
-    world.sandbox().await;
 }
 
 #[tokio::test]
