@@ -49,6 +49,11 @@ pub(super) struct Exchange {
 /// Why a request does not go on.
 type Refusal = (StatusCode, &'static str);
 
+const MISDIRECTED: Refusal = (
+    StatusCode::MISDIRECTED_REQUEST,
+    "This request is for another host than its connection was made for.",
+);
+
 impl Context {
     pub(super) fn new((app, sandbox, line): &Of, scheme: Scheme, host: Name) -> Self {
         Self {
@@ -187,12 +192,14 @@ impl Exchange {
             return Err((StatusCode::METHOD_NOT_ALLOWED, words));
         }
         if !self.context.is_meant(&head) {
-            let words = "This request is for another host than its connection was made for.";
-            return Err((StatusCode::MISDIRECTED_REQUEST, words));
+            return Err(MISDIRECTED);
         }
         hops::asked(&mut head.headers);
         if matches!(self.sender, Sender::Http1(_)) {
             head.version = Version::HTTP_11;
+            // A client may have said that it is about its connection alone, and it is gone then.
+            let host = HeaderValue::from_str(self.context.host.as_str());
+            head.headers.insert(HOST, host.map_err(|_| MISDIRECTED)?);
             // Whom it is for is known, and a whole URL would make a proxy of some servers.
             head.uri = head
                 .uri

@@ -247,10 +247,12 @@ fn a_request_for_another_host_goes_nowhere() {
         "GET https://a.example/x?y",
         "GET http://a.example:443/x?y",
     ] {
-        let request =
-            format!("{line} HTTP/1.1\r\nHost: A.EXAMPLE:443\r\nConnection: close\r\n\r\n");
+        let request = format!(
+            "{line} HTTP/1.1\r\nHost: A.EXAMPLE:443\r\nConnection: close, host, authorization\r\n\r\n"
+        );
         let got = ask(&mut case.connect("a.example"), &request, "");
         assert!(got.contains("GET /x?y\n") && got.contains(VALUE), "{got}");
+        assert!(got.contains("host: a.example\n"), "{got}");
     }
 }
 
