@@ -55,7 +55,8 @@ def credential(name: str) -> dict[str, object]:
 
 
 def binding(name: str, auth: dict[str, Any]) -> dict[str, object]:
-    return {"name": name, "match": {"hosts": [HOST], "methods": ["GET"]}, "auth": auth}
+    requests = {"hosts": [HOST], "methods": ["GET"], "paths": [f"/{name}/*"]}
+    return {"name": name, "match": requests, "auth": auth}
 
 
 @pytest.fixture

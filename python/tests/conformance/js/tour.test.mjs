@@ -33,6 +33,38 @@ async function readySnapshot(id, name) {
   return taken.id;
 }
 
+test("outbound rules and credentials are read and changed", async () => {
+  const target = "a.example";
+  const rule = { action: "allow", target };
+  const networkPolicy = { defaultAction: "deny", egress: [rule] };
+  const sandbox = await create({ networkPolicy, credentialProxy: { enabled: true } });
+  const targets = async () => (await sandbox.getEgressPolicy()).egress.map((one) => one.target);
+  await sandbox.patchEgressRules([{ action: "deny", target: "b.example" }]);
+  assert.deepEqual(await targets(), ["b.example", target]);
+  await sandbox.deleteEgressRules(["b.example", "c.example"]);
+  assert.deepEqual(await targets(), [target]);
+  const vault = sandbox.credentialVault;
+  const credential = (name) => ({ name, source: { type: "inline", value: "hunter2-hunter2" } });
+  const binding = {
+    name: "api",
+    match: { hosts: [target] },
+    auth: { type: "bearer", credential: "key" },
+  };
+  const made = await vault.create({ credentials: [credential("key")], bindings: [binding] });
+  assert.equal(made.revision, 1);
+  const more = { expectedRevision: 1, credentials: { add: [credential("new")] } };
+  assert.equal((await vault.patch(more)).revision, 2);
+  assert.deepEqual((await vault.listCredentials()).map((one) => one.name), ["key", "new"]);
+  assert.equal((await vault.getCredential("new")).revision, 2);
+  assert.equal((await vault.listBindings()).length, 1);
+  assert.equal((await vault.getBinding("api")).auth.type, "bearer");
+  assert.ok(!JSON.stringify(await vault.get()).includes("hunter2"));
+  await vault.delete();
+  await assert.rejects(() => vault.get(), { statusCode: 404 });
+  await sandbox.kill();
+  await sandbox.close();
+});
+
 test("what should work works", async () => {
   const sandbox = await create({ metadata: { team: "tour" } });
   const filter = { states: ["Running", "paused"], metadata: { team: "tour" }, page: 1, pageSize: 200 };
