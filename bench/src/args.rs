@@ -92,6 +92,8 @@ pub(crate) enum Part {
     Layers,
     /// The file tools of agents, and a search beside ripgrep
     Tools,
+    /// Connections to the outside, beside slirp4netns and pasta
+    Network,
     /// Memory of idle sandboxes
     Idle,
 }

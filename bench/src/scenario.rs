@@ -7,6 +7,7 @@ mod idle;
 mod layers;
 mod library;
 mod lifecycle;
+mod network;
 mod rate;
 mod snapshot;
 mod tools;
@@ -53,7 +54,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     };
     report.print_head()?;
     let store = Store::build(options)?;
-    let parts: [(Part, Measure); 11] = [
+    let parts: [(Part, Measure); 12] = [
         (Part::Create, create::measure),
         (Part::Lifecycle, lifecycle::measure),
         (Part::Command, command::measure),
@@ -64,6 +65,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         (Part::Snapshot, snapshot::measure),
         (Part::Layers, layers::measure),
         (Part::Tools, tools::measure),
+        (Part::Network, network::measure),
         (Part::Idle, idle::measure),
     ];
     for (part, measure) in parts {

@@ -112,13 +112,23 @@ pub(crate) struct Server {
 impl Server {
     /// Starts one with so many spares, and waits until it listens.
     pub(crate) fn start(options: &Options, store: &Store, spares: usize) -> Result<Self> {
+        Self::start_with(options, store, spares, "")
+    }
+
+    /// The same, with more settings.
+    pub(crate) fn start_with(
+        options: &Options,
+        store: &Store,
+        spares: usize,
+        more: &str,
+    ) -> Result<Self> {
         let state = store.state()?;
         let settings = state.path().join("settings.toml");
         // A real-time process may not enter a version 1 CPU group.
         let strict = !options.fifo;
         let text = format!(
             "[server]\nport = 0\napi_key = \"{KEY}\"\n[runtime]\nspares = {spares}\n\
-             [limits]\nstrict = {strict}\n[log]\njson = true\nlevel = \"info\"\n"
+             [limits]\nstrict = {strict}\n[log]\njson = true\nlevel = \"info\"\n{more}"
         );
         fs::write(&settings, text)?;
         let log = state.path().join("server.log");
@@ -172,6 +182,11 @@ impl Server {
     /// Its `host:port` and key, for clients of their own.
     pub(crate) fn access(&self) -> (&str, &'static str) {
         (&self.address, KEY)
+    }
+
+    /// Its state directory.
+    pub(crate) fn state(&self) -> &Path {
+        self.state.path()
     }
 
     /// Its process.

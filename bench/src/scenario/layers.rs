@@ -135,7 +135,7 @@ fn told<T>(error: &anyhow::Error) -> Result<T, String> {
 }
 
 /// Runs a program in a sandbox to its end.
-fn prepare(connection: &mut Connection, id: &str, argv: &[&str]) -> Result<()> {
+pub(super) fn prepare(connection: &mut Connection, id: &str, argv: &[&str]) -> Result<()> {
     let body = json!({"argv": argv, "timeout": PREPARING_MAX.as_millis() as u64}).to_string();
     let path = api::daemon(id, "command");
     let answer = connection.call("POST", &path, &Body::Json(&body), Take::Keep)?;
