@@ -17,6 +17,7 @@ PIECE = bytearray(1 << 20)
 
 
 def connect(wanted: int) -> socket.socket:
+    """A connection that says what it is for."""
     made = socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=30)
     made.sendall(wanted.to_bytes(8, "big"))
     return made
@@ -36,6 +37,7 @@ def read(wanted: int) -> float:
 
 
 def main() -> None:
+    """Measures, tells, and holds what it is to hold until it was looked at."""
     rounds, streams, stream_bytes, held = (int(word) for word in sys.argv[3:])
     found: dict[str, Any] = {
         "ms": [read(1) * 1000 for _ in range(rounds)],
