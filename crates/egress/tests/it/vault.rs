@@ -248,7 +248,8 @@ fn a_request_for_another_host_goes_nowhere() {
         "GET http://a.example:443/x?y",
     ] {
         let request = format!(
-            "{line} HTTP/1.1\r\nHost: A.EXAMPLE:443\r\nConnection: close, host, authorization\r\n\r\n"
+            "{line} HTTP/1.1\r\nHost: A.EXAMPLE:443\r\n\
+             Connection: close, host, authorization\r\n\r\n"
         );
         let got = ask(&mut case.connect("a.example"), &request, "");
         assert!(got.contains("GET /x?y\n") && got.contains(VALUE), "{got}");
