@@ -79,6 +79,9 @@ pub(crate) const STREAMS_MAX: u32 = 100;
 /// Bytes that one of them may have under way before they are taken.
 pub(crate) const STREAM_BYTES: u32 = 128 * 1024;
 
+/// Bytes that one of them may have waiting to be sent.
+pub(crate) const SEND_BYTES: usize = 16 * 1024;
+
 /// Bytes that all of a connection may.
 pub(crate) const STREAMS_BYTES: u32 = 256 * 1024;
 

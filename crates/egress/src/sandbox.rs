@@ -38,7 +38,7 @@ pub(crate) struct Sandbox {
     /// Its connections that are looked into at the moment.
     pub(crate) intercepted: Rc<Cell<usize>>,
     /// Bodies of requests that are held at the moment, to be changed.
-    pub(crate) bodies: Semaphore,
+    pub(crate) bodies: Arc<Semaphore>,
     /// Its connections.
     pub(crate) ledger: Ledger,
     /// What it may use.
@@ -99,7 +99,7 @@ impl Sandbox {
             peers: RefCell::default(),
             vault: RefCell::default(),
             intercepted: Rc::default(),
-            bodies: Semaphore::new(BODIES_MAX),
+            bodies: Arc::new(Semaphore::new(BODIES_MAX)),
             ledger: Ledger::default(),
             meter: Meter::default(),
             doors: RefCell::new(None),

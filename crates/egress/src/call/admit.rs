@@ -79,7 +79,7 @@ impl Call<'_> {
             }
             Some(Ok(shape)) => mode = Mode::Requests(shape),
         }
-        if let Some((scheme, host)) = self.bound(&facts.said, &mode) {
+        if let Some((scheme, host)) = self.bound(&facts, &mode) {
             mode = Mode::Intercepted(scheme, host);
         }
         let said = facts.said.clone();
@@ -107,9 +107,10 @@ impl Call<'_> {
         }
     }
 
-    /// The host whose requests may get credentials, if this is a way to one.
-    fn bound(&self, said: &Said, mode: &Mode) -> Option<(Scheme, Name)> {
-        let (scheme, host) = match (said, mode) {
+    /// The host whose requests may get credentials, if this is a way to one. In the clear nothing
+    /// proves that but our own answer: whoever is connected to may be anybody who was allowed.
+    fn bound(&self, facts: &Facts, mode: &Mode) -> Option<(Scheme, Name)> {
+        let (scheme, host) = match (&facts.said, mode) {
             (Said::Tls { name, has_ech }, _) if !has_ech => (Scheme::Https, name),
             (Said::Http { host }, Mode::Requests(_)) => (Scheme::Http, host),
             _ => return None,
@@ -117,6 +118,9 @@ impl Call<'_> {
         let Some(Host::Name(name)) = host else {
             return None;
         };
+        if scheme == Scheme::Http && !facts.pins.contains(name) {
+            return None;
+        }
         let vault = self.sandbox.vault()?;
         let is_bound = self.to.port() == port(scheme) && vault.table.is_bound(scheme, name);
         is_bound.then(|| (scheme, name.clone()))

@@ -6,8 +6,9 @@ use std::task::{Context, Poll, ready};
 use barchan_egress::vault::Scrubber;
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt, Full};
 use hyper::body::{Body as _, Frame, Incoming};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use crate::limits::{BODY_BYTES_MAX, BODY_WAIT};
@@ -31,23 +32,47 @@ pub(super) fn passing(body: Incoming) -> Body {
     body.map_err(BoxError::from).boxed_unsync()
 }
 
-/// A body that is here.
-pub(super) fn whole(bytes: Bytes) -> Body {
-    Full::new(bytes).map_err(BoxError::from).boxed_unsync()
+/// A body that is here, and its place among those that are, until all of it has gone on.
+pub(super) fn whole(bytes: Bytes, place: OwnedSemaphorePermit) -> Body {
+    let held = Bytes::from_owner(Held {
+        bytes,
+        _place: place,
+    });
+    Full::new(held).map_err(BoxError::from).boxed_unsync()
+}
+
+struct Held {
+    bytes: Bytes,
+    _place: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 /// Reads all of a body.
-pub(super) async fn hold(body: Incoming) -> Result<Bytes, HoldError> {
+pub(super) async fn hold(mut body: Incoming) -> Result<Vec<u8>, HoldError> {
     if body.size_hint().lower() > BODY_BYTES_MAX as u64 {
         return Err(HoldError::Long);
     }
+    let read = async {
+        let mut whole = Vec::new();
+        while let Some(frame) = body.frame().await {
+            let piece = frame.map_err(|_| HoldError::Late)?.into_data();
+            let piece = piece.unwrap_or_default();
+            if whole.len() + piece.len() > BODY_BYTES_MAX {
+                return Err(HoldError::Long);
+            }
+            whole.extend_from_slice(&piece);
+        }
+        Ok(whole)
+    };
     // BOUNDARY: sandbox → host, capped in size and time. Test: a_body_that_is_changed_has_a_limit
-    let read = timeout(BODY_WAIT, Limited::new(body, BODY_BYTES_MAX).collect());
-    match read.await {
-        Ok(Ok(whole)) => Ok(whole.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(HoldError::Long),
-        Ok(Err(_)) | Err(_) => Err(HoldError::Late),
-    }
+    timeout(BODY_WAIT, read)
+        .await
+        .unwrap_or(Err(HoldError::Late))
 }
 
 /// A body without the values in it.

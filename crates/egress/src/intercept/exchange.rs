@@ -49,6 +49,10 @@ pub(super) struct Exchange {
 /// Why a request does not go on.
 type Refusal = (StatusCode, &'static str);
 
+const BUSY: Refusal = (
+    StatusCode::SERVICE_UNAVAILABLE,
+    "Too many bodies are held to be changed; try again.",
+);
 const MISDIRECTED: Refusal = (
     StatusCode::MISDIRECTED_REQUEST,
     "This request is for another host than its connection was made for.",
@@ -163,16 +167,21 @@ impl Exchange {
             return Err("the server switched to what nobody asked for".into());
         }
         self.context.is_switched.set(is_switching);
+        let is_packed = is_encoded(&head.headers) || hops::is_packed(&head.headers);
         hops::answered(&mut head.headers, is_switching);
         let Some(scrubber) = binding.and_then(|it| it.scrubber()) else {
             return Ok(Response::from_parts(head, body::passing(body)));
         };
-        if is_encoded(&head.headers) {
-            let words = "The answer is compressed, though that was not asked for, so that no \
-                         credential could be taken out of it.";
+        let is_part = head.status == StatusCode::PARTIAL_CONTENT
+            || head.headers.contains_key(http::header::CONTENT_RANGE);
+        if is_packed || is_part {
+            let words = "The answer is compressed or a part, though that was not asked for, so that \
+                         no credential could be taken out of it.";
             return Ok(refuse::answer(StatusCode::BAD_GATEWAY, words));
         }
         head.headers.remove(CONTENT_LENGTH);
+        // The words behind the status may say a value, too.
+        head.extensions.clear();
         for value in head.headers.values_mut() {
             if let Some(clean) = scrubber.header(value.as_bytes()) {
                 *value = HeaderValue::from_bytes(&clean)?;
@@ -233,7 +242,13 @@ impl Exchange {
         if is_encoded(&head.headers) {
             return Ok(body::passing(body));
         }
-        let _place = self.context.sandbox.bodies.acquire().await;
+        let places = Arc::clone(&self.context.sandbox.bodies);
+        let place = match self.sender {
+            Sender::Http1(_) => places.acquire_owned().await.ok(),
+            // Bodies that waited would fill what all of the connection may have under way.
+            Sender::Http2(_) => places.try_acquire_owned().ok(),
+        };
+        let place = place.ok_or(BUSY)?;
         let bytes = body::hold(body).await.map_err(|error| match error {
             HoldError::Long => (
                 StatusCode::PAYLOAD_TOO_LARGE,
@@ -242,9 +257,9 @@ impl Exchange {
             HoldError::Late => (StatusCode::REQUEST_TIMEOUT, "The body did not come."),
         })?;
         let changed = binding.rewrite_body(&head.headers, &bytes);
-        let bytes = changed.map_err(not_sent)?.map_or(bytes, Into::into);
+        let bytes = changed.map_err(not_sent)?.unwrap_or(bytes);
         head.headers.insert(CONTENT_LENGTH, bytes.len().into());
-        Ok(body::whole(bytes))
+        Ok(body::whole(bytes.into(), place))
     }
 }
 

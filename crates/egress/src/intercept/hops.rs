@@ -37,6 +37,12 @@ pub(super) fn asked(headers: &mut HeaderMap) {
     }
 }
 
+/// Whether an answer is compressed for the way.
+pub(super) fn is_packed(headers: &HeaderMap) -> bool {
+    let mut all = headers.get_all(TRANSFER_ENCODING).iter();
+    all.any(|it| !it.as_bytes().eq_ignore_ascii_case(b"chunked"))
+}
+
 /// Takes them out of an answer, but for what the client's side has to know, too.
 pub(super) fn answered(headers: &mut HeaderMap, is_switching: bool) {
     let closes = options(headers).any(|it| it.eq_ignore_ascii_case("close"));

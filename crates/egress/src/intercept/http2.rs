@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 use super::Reason;
 use super::exchange::{Context, Exchange, Sender};
-use crate::limits::{INNER_HEAD_BYTES_MAX, STREAM_BYTES, STREAMS_BYTES, STREAMS_MAX};
+use crate::limits::{INNER_HEAD_BYTES_MAX, SEND_BYTES, STREAM_BYTES, STREAMS_BYTES, STREAMS_MAX};
 
 /// The tasks of one connection; they end with it.
 #[derive(Clone, Default)]
@@ -50,7 +50,7 @@ where
         .timer(TokioTimer::new())
         .initial_stream_window_size(STREAM_BYTES)
         .initial_connection_window_size(STREAMS_BYTES)
-        .max_send_buf_size(STREAM_BYTES as usize)
+        .max_send_buf_size(SEND_BYTES)
         .max_header_list_size(INNER_HEAD_BYTES_MAX)
         .handshake(TokioIo::new(server))
         .await
@@ -83,7 +83,7 @@ pub(super) fn builder(tasks: Tasks) -> server_side::Builder<Tasks> {
         .initial_stream_window_size(STREAM_BYTES)
         .initial_connection_window_size(STREAMS_BYTES)
         .max_concurrent_streams(STREAMS_MAX)
-        .max_send_buf_size(STREAM_BYTES as usize)
+        .max_send_buf_size(SEND_BYTES)
         .max_header_list_size(INNER_HEAD_BYTES_MAX)
         .auto_date_header(false);
     builder

@@ -59,9 +59,16 @@ impl Glob {
 /// or with an empty part may lead a server elsewhere than where it seems to.
 pub(super) fn is_plain(path: &str) -> bool {
     let lower = path.to_ascii_lowercase();
-    let doubtful = ["%2e", "%2f", "%5c", "%25", "%00", "\\", "//", ";"];
-    let mut parts = path.split('/');
-    !doubtful.iter().any(|it| lower.contains(it)) && !parts.any(|it| it == "." || it == "..")
+    let doubtful = [
+        "%2e", "%2f", "%5c", "%25", "%3b", "%3f", "%23", "%c0", "%c1", "%e0%80", "%0", "%1", "%7f",
+        "\\", "//", ";",
+    ];
+    // Some servers take spaces off the end of a part.
+    let is_dots = |part: &str| {
+        let part = part.replace("%20", "");
+        !part.is_empty() && part.bytes().all(|byte| byte == b'.')
+    };
+    !doubtful.iter().any(|it| lower.contains(it)) && !path.split('/').any(is_dots)
 }
 
 #[cfg(test)]
@@ -129,6 +136,12 @@ mod tests {
             ("/v1//admin", false),
             ("/v1/%252e", false),
             ("/v1/..;/admin", false),
+            ("/v1/..%3b/admin", false),
+            ("/v1/..%20/admin", false),
+            ("/admin%3f/items", false),
+            ("/v1/a%09", false),
+            ("/v1/%c0%ae", false),
+            ("/v1/a%20b", true),
             ("/v1\\..\\admin", false),
         ] {
             assert_eq!(is_plain(path), expected, "{path}");

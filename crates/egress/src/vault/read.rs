@@ -19,6 +19,8 @@ const ITEMS_MAX: usize = 256;
 const HOSTS_MAX: usize = 256;
 /// Most methods and paths of all bindings together, each of which is held against each.
 const PATHS_MAX: usize = 1024;
+/// Most bytes of values, counted as often as bindings name them: each is kept in several forms.
+const USED_BYTES_MAX: usize = 1024 * 1024;
 /// Longest value, in bytes.
 const VALUE_BYTES_MAX: usize = 32 * 1024;
 /// The values of credentials by their names.
@@ -49,6 +51,15 @@ impl Vault {
             }
         }
         let values = values(&wire.credentials)?;
+        let used = wire.bindings.iter().flat_map(|it| it.auth.credentials());
+        let bytes: usize = used
+            .filter_map(|name| values.get(name))
+            .map(|it| it.len())
+            .sum();
+        if bytes > USED_BYTES_MAX {
+            let (what, most) = ("bytes of values in its bindings", USED_BYTES_MAX);
+            return Err(VaultError::TooMany { what, most });
+        }
         let rules = match wire.bindings.is_empty() {
             true => Vec::new(),
             false => in_order(overlay, policy),
@@ -74,7 +85,7 @@ fn values(credentials: &[wire::Credential]) -> Result<Values<'_>, VaultError> {
         let is_fine = |char: char| char == '\t' || !char.is_control();
         let why = match value.len() {
             0 => Some("its value is empty"),
-            VALUE_BYTES_MAX.. => Some("its value has more than 32 KiB"),
+            length if length > VALUE_BYTES_MAX => Some("its value has more than 32 KiB"),
             _ if value.trim() != value => Some("its value begins or ends with a space"),
             _ if !value.chars().all(is_fine) => {
                 Some("its value has a line's end or another character that controls something")

@@ -1,13 +1,13 @@
 //! Pure. Texts that are replaced by others, all in one go: what was put in is not looked at again.
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
-use super::escape;
+use super::{RewriteError, escape};
 
 /// Texts and what replaces them.
 pub(super) struct Replacer {
     finder: AhoCorasick,
-    texts: Vec<Vec<u8>>,
+    longest: usize,
     replacements: Vec<Vec<u8>>,
 }
 
@@ -15,16 +15,16 @@ impl Replacer {
     /// `None` for no text, or for more than can be looked for at once.
     pub(super) fn new(pairs: Vec<(Vec<u8>, Vec<u8>)>) -> Option<Self> {
         let (texts, replacements): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
-        if texts.is_empty() {
-            return None;
-        }
+        let longest = texts.iter().map(Vec::len).max()?;
         let finder = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
+            // The fastest kind takes hundreds of bytes for each byte of a text.
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
             .build(&texts)
             .ok()?;
         Some(Self {
             finder,
-            texts,
+            longest,
             replacements,
         })
     }
@@ -39,32 +39,37 @@ impl Replacer {
         Self::new(pairs.collect())
     }
 
-    /// Where the end of some bytes begins that more bytes could make one of the texts.
-    pub(super) fn open_end(&self, bytes: &[u8]) -> usize {
-        let is_open = |at: &usize| {
-            let end = bytes.get(*at..).unwrap_or_default();
-            let begins = |text: &Vec<u8>| text.len() > end.len() && text.starts_with(end);
-            self.texts.iter().any(begins)
-        };
-        let longest = self.texts.iter().map(Vec::len).max().unwrap_or(0);
-        let first = (bytes.len() + 1).saturating_sub(longest);
-        (first..bytes.len()).find(is_open).unwrap_or(bytes.len())
+    /// How long the longest text is, in bytes.
+    pub(super) const fn longest(&self) -> usize {
+        self.longest
     }
 
-    /// What some bytes become; `None` if they stay as they are.
-    pub(super) fn replace(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+    /// What some bytes become, if that is no longer than it may be; `None` if they stay as they are.
+    pub(super) fn replace(
+        &self,
+        bytes: &[u8],
+        most: usize,
+    ) -> Result<Option<Vec<u8>>, RewriteError> {
         let mut out = Vec::new();
-        let done = self.replace_until(bytes, bytes.len(), &mut out);
+        let done = self.replace_until(bytes, (bytes.len(), most), &mut out)?;
         if out.is_empty() && done == 0 {
-            return None;
+            return Ok(None);
         }
         out.extend_from_slice(bytes.get(done..).unwrap_or_default());
-        Some(out)
+        match out.len() > most {
+            true => Err(RewriteError::Long),
+            false => Ok(Some(out)),
+        }
     }
 
     /// Replaces what begins before `until`; how much was looked at and written, which is 0 if
     /// nothing was found.
-    pub(super) fn replace_until(&self, bytes: &[u8], until: usize, out: &mut Vec<u8>) -> usize {
+    pub(super) fn replace_until(
+        &self,
+        bytes: &[u8],
+        (until, most): (usize, usize),
+        out: &mut Vec<u8>,
+    ) -> Result<usize, RewriteError> {
         let mut done = 0;
         for found in self.finder.find_iter(bytes) {
             if found.start() >= until {
@@ -74,8 +79,12 @@ impl Replacer {
             let replacement = self.replacements.get(found.pattern().as_usize());
             out.extend_from_slice(replacement.map_or(&[], Vec::as_slice));
             done = found.end();
+            // A short text may stand there often, and its value may be long.
+            if out.len() > most {
+                return Err(RewriteError::Long);
+            }
         }
-        done
+        Ok(done)
     }
 }
 
@@ -117,9 +126,11 @@ mod tests {
             ("a one, a two", Some("a two, a one")),
             ("onetwoone", Some("two")),
         ] {
-            let replaced = one.replace(bytes.as_bytes());
+            let replaced = one.replace(bytes.as_bytes(), 100).unwrap();
             let replaced = replaced.map(|it| String::from_utf8(it).unwrap());
             assert_eq!(replaced.as_deref(), expected, "{bytes}");
         }
+        let long = replacer(&[("a", "bcd")]).replace(b"aaaa", 11);
+        assert_eq!(long, Err(RewriteError::Long));
     }
 }

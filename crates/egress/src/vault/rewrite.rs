@@ -61,14 +61,18 @@ impl Binding {
 
     fn rewrite_uri(&self, uri: &mut Uri) -> Result<(), RewriteError> {
         let replaced = |replacer: &Option<Replacer>, text: &str| {
-            let replaced = replacer.as_ref().and_then(|it| it.replace(text.as_bytes()));
-            replaced.map(|it| String::from_utf8(it).map_err(|_| RewriteError::Path))
+            let replaced = replacer
+                .as_ref()
+                .map(|it| it.replace(text.as_bytes(), HEAD_BYTES_MAX));
+            let replaced = replaced.transpose()?.flatten();
+            let replaced = replaced.map(|it| String::from_utf8(it).map_err(|_| RewriteError::Path));
+            replaced.transpose()
         };
-        let path = replaced(&self.changes.in_path, uri.path()).transpose()?;
+        let path = replaced(&self.changes.in_path, uri.path())?;
         let query = uri
             .query()
-            .and_then(|text| replaced(&self.changes.in_query, text));
-        let query = query.transpose()?;
+            .map(|text| replaced(&self.changes.in_query, text));
+        let query = query.transpose()?.flatten();
         if path.is_none() && query.is_none() {
             return Ok(());
         }
@@ -110,10 +114,7 @@ impl Binding {
             kind if kind == "application/json" || kind.ends_with("+json") => &bodies.json,
             _ => &bodies.plain,
         };
-        match replacer.replace(body) {
-            Some(replaced) if replaced.len() > BODY_BYTES_MAX => Err(RewriteError::Long),
-            replaced => Ok(replaced),
-        }
+        replacer.replace(body, BODY_BYTES_MAX)
     }
 }
 
@@ -131,12 +132,14 @@ fn kind(headers: &HeaderMap) -> String {
 }
 
 fn in_headers(headers: &mut HeaderMap, replacer: &Replacer) -> Result<(), RewriteError> {
+    let mut left = HEAD_BYTES_MAX;
     for (name, value) in headers.iter_mut() {
-        let replaced = match replacer.replace(value.as_bytes()) {
-            None if *name == AUTHORIZATION => in_basic(value.as_bytes(), replacer),
+        let replaced = match replacer.replace(value.as_bytes(), left)? {
+            None if *name == AUTHORIZATION => in_basic(value.as_bytes(), (replacer, left))?,
             replaced => replaced,
         };
         if let Some(replaced) = replaced {
+            left = left.saturating_sub(replaced.len());
             *value = HeaderValue::from_bytes(&replaced).map_err(|_| RewriteError::Header)?;
             value.set_sensitive(true);
         }
@@ -145,12 +148,17 @@ fn in_headers(headers: &mut HeaderMap, replacer: &Replacer) -> Result<(), Rewrit
 }
 
 /// A placeholder within what `Basic` hides from view.
-fn in_basic(value: &[u8], replacer: &Replacer) -> Option<Vec<u8>> {
-    let (scheme, rest) = value.split_at_checked(6)?;
-    if !scheme.eq_ignore_ascii_case(b"basic ") {
-        return None;
-    }
-    let inside = BASE64_STANDARD.decode(rest.trim_ascii()).ok()?;
-    let replaced = replacer.replace(&inside)?;
-    Some([scheme, BASE64_STANDARD.encode(replaced).as_bytes()].concat())
+fn in_basic(
+    value: &[u8],
+    (replacer, most): (&Replacer, usize),
+) -> Result<Option<Vec<u8>>, RewriteError> {
+    let split = value.split_at_checked(6);
+    let Some((scheme, rest)) = split.filter(|it| it.0.eq_ignore_ascii_case(b"basic ")) else {
+        return Ok(None);
+    };
+    let Ok(inside) = BASE64_STANDARD.decode(rest.trim_ascii()) else {
+        return Ok(None);
+    };
+    let replaced = replacer.replace(&inside, most)?;
+    Ok(replaced.map(|it| [scheme, BASE64_STANDARD.encode(it).as_bytes()].concat()))
 }

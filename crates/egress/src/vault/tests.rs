@@ -137,7 +137,7 @@ fn a_value_that_would_break_a_header_is_refused() {
         "a\u{0}",
         " a",
         "a\n",
-        &"a".repeat(32 * 1024),
+        &"a".repeat(32 * 1024 + 1),
     ] {
         let wire: wire::Vault = from_value(json!({
             "authority": {"name": "ca", "certificate": "", "key": ""},

@@ -174,14 +174,18 @@ fn scrub(auth: &Auth, values: &Values<'_>) -> Result<Option<Arc<Replacer>>, Stri
                  needs {SCRUBBED_BYTES_MIN} bytes"
             ));
         }
-        let forms = [
-            text.to_owned(),
-            escape::url(text),
+        let mut forms = escape::forms(text);
+        forms.extend([
             escape::form(text),
             escape::json(text),
+            escape::json(text).replace('/', "\\/"),
             escape::base64(text),
-        ];
-        pairs.extend(forms.map(|it| (it.into_bytes(), INSTEAD.into())));
+        ]);
+        pairs.extend(
+            forms
+                .into_iter()
+                .map(|it| (it.into_bytes(), INSTEAD.into())),
+        );
     }
     Ok(Replacer::new(pairs).map(Arc::new))
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{Case, VALUE, bearer};
 use crate::site::{self, ask};
-use crate::world::PUBLIC;
+use crate::world::{OTHER, PUBLIC, policy};
 
 #[test]
 fn plain_http_gets_credentials_where_that_is_said() {
@@ -64,9 +64,10 @@ fn what_comes_piece_by_piece_goes_on_so() {
         case.binds(&json!({"auth": bearer(), "scrubResponses": scrub}));
         let mut client = case.connect("a.example");
         let request =
-            "POST /stream HTTP/1.1\r\nHost: a.example\r\nContent-Length: 7\r\n\r\ndata: 1";
-        // The answer has no end, and is read up to its last word.
-        let got = ask(&mut client, request, "1\r\n");
+            "POST /stream HTTP/1.1\r\nHost: a.example\r\nContent-Length: 9\r\n\r\ndata: 1\nx";
+        // The answer has no end, and is read up to its last line or byte.
+        let last = if scrub { "data: 1\n" } else { "x\r\n" };
+        let got = ask(&mut client, request, last);
         assert!(got.contains("200 OK"), "{got}");
     }
 }
@@ -80,4 +81,25 @@ fn a_websocket_goes_through() {
     let got = ask(&mut client, request, "early");
     assert!(got.starts_with("HTTP/1.1 101"), "{got}");
     assert!(got.ends_with("early"), "{got}");
+}
+
+#[test]
+fn nothing_goes_in_the_clear_to_whom_no_answer_named() {
+    let case = Case::without_server(80);
+    site::serve(case.world.internet.listen(OTHER, 80), None);
+    let requests = json!({"hosts": ["a.example"], "schemes": ["http"]});
+    let bindings = json!([{"name": "a", "match": requests, "auth": bearer()}]);
+    for (default, rules) in [
+        ("allow", &["allow a.example"][..]),
+        ("deny", &["allow a.example", "allow *"]),
+        ("deny", &["allow a.example", "allow 93.184.216.0/24"]),
+    ] {
+        let mut guarded = case.guarded(&bindings);
+        guarded["policy"] = policy(default, rules);
+        case.world.guard(&guarded);
+        let request = "GET / HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n";
+        let got = ask(&mut case.world.sandbox.connect(OTHER, 80), request, "");
+        assert!(!got.contains(VALUE), "{default} {rules:?}: {got}");
+        assert!(got.contains("GET /"), "it is allowed: {got}");
+    }
 }
