@@ -300,5 +300,7 @@ fn by_pasta(rounds: usize, far: &server::Server) -> Result<Told> {
     pasta
         .args(["python3", "-c", CLIENT])
         .args(words(to, rounds, 0));
+    // It cannot log everywhere, and says so each time.
+    pasta.stderr(Stdio::null());
     run(pasta, far).context("pasta")
 }
