@@ -175,8 +175,8 @@ impl Exchange {
         let is_part = head.status == StatusCode::PARTIAL_CONTENT
             || head.headers.contains_key(http::header::CONTENT_RANGE);
         if is_packed || is_part {
-            let words = "The answer is compressed or a part, though that was not asked for, so that \
-                         no credential could be taken out of it.";
+            let words = "The answer is compressed or a part, though that was not asked for, so \
+                         that no credential could be taken out of it.";
             return Ok(refuse::answer(StatusCode::BAD_GATEWAY, words));
         }
         head.headers.remove(CONTENT_LENGTH);

@@ -44,7 +44,8 @@ impl Replacer {
         self.longest
     }
 
-    /// What some bytes become, if that is no longer than it may be; `None` if they stay as they are.
+    /// What some bytes become, if that is no longer than it may be; `None` if they stay as they
+    /// are.
     pub(super) fn replace(
         &self,
         bytes: &[u8],

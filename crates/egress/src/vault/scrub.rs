@@ -29,9 +29,9 @@ impl Scrubber {
         self.replaced(value)
     }
 
-    /// What goes on of the body after some more of it. What is kept back is as long whether it begins
-    /// a value or not, or whoever counts pieces would find values out; no value goes beyond the end
-    /// of a line, so that who waits for one gets it.
+    /// What goes on of the body after some more of it. What is kept back is as long whether it
+    /// begins a value or not, or whoever counts pieces would find values out; no value goes beyond
+    /// the end of a line, so that who waits for one gets it.
     pub fn piece(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.held.extend_from_slice(bytes);
         let line = self.held.iter().rposition(|byte| *byte == b'\n');
