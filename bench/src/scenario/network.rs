@@ -174,7 +174,7 @@ fn from_sandbox(
     let before = look();
     let argv = ["python3", "-c", CLIENT].into_iter();
     let argv: Vec<&str> = argv.chain(words.iter().map(String::as_str)).collect();
-    std::thread::scope(|scope| {
+    let held = std::thread::scope(|scope| {
         let running = scope.spawn(|| prepare(&mut connection, &id, &argv));
         let told = place.add(far.results());
         let after = look();
@@ -185,7 +185,10 @@ fn from_sandbox(
             mib: (after.0 - before.0) / 1024.0,
             descriptors: after.1 - before.1,
         })
-    })
+    });
+    // The launcher of a server stays for sandboxes that live.
+    api::delete(&mut connection, &id)?;
+    held
 }
 
 /// The program between the sandboxes of a server and the outside.
