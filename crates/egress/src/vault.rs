@@ -93,12 +93,6 @@ impl Vault {
 }
 
 impl Binding {
-    /// What it is called.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Whether the body of a request has to be read before it can go on.
     #[must_use]
     pub const fn rewrites_bodies(&self) -> bool {

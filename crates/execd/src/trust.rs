@@ -195,7 +195,7 @@ fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
         }
         Err(_) => 0o644,
     };
-    file.set_permissions(fs::Permissions::from_mode(mode | 0o444))?;
+    file.set_permissions(fs::Permissions::from_mode(mode))?;
     let written = file.write_all(bytes);
     let done = written.and_then(|()| fs::rename(&beside, path));
     if done.is_err() {

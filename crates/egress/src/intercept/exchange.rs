@@ -13,11 +13,13 @@ use http::request::Parts;
 use http::{Method, Request, Response, StatusCode, Uri, Version};
 use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::{http1, http2};
+use tokio::time::timeout;
 use tokio_rustls::rustls::sign::CertifiedKey;
 
 use super::body::{self, Body, BoxError, HoldError};
 use super::{Of, Upstream, hops, refuse};
 use crate::app::App;
+use crate::limits::BODY_WAIT;
 use crate::line::Line;
 use crate::sandbox::Sandbox;
 
@@ -244,7 +246,11 @@ impl Exchange {
         }
         let places = Arc::clone(&self.context.sandbox.bodies);
         let place = match self.sender {
-            Sender::Http1(_) => places.acquire_owned().await.ok(),
+            // Whoever has one keeps it until the server has taken its body.
+            Sender::Http1(_) => {
+                let wait = timeout(BODY_WAIT, places.acquire_owned()).await;
+                wait.ok().and_then(Result::ok)
+            }
             // Bodies that waited would fill what all of the connection may have under way.
             Sender::Http2(_) => places.try_acquire_owned().ok(),
         };
